@@ -1,4 +1,4 @@
-"""Which targets do not exist yet, whether they can be created, and how imports into the others are going."""
+"""The targets that do not exist yet, and the imports into existing targets. Begin with `find_absent`."""
 
 import logging
 import os
@@ -22,21 +22,21 @@ from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import Identity, Level, Target
 
 NOT_ASKED = There(0)
-"""The answer about a target that was not asked for."""
+"""The answer for a target that was not looked up."""
 
 Standing = ToCreate | Obstacle
-"""How a target that does not exist is created, or why nothing of it can be planned."""
+"""The creation of a target that does not exist, or the obstacle that prevents planning it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """The targets of which nothing can be read, and the imports into the others.
+    """The targets that do not exist, and the imports into existing targets.
 
     Attributes:
-        created: how a target is created, by `Target.identity`.
-        obstacles: why nothing of a target can be planned, by `Target.identity`.
-        importing: the targets that an import is filling at the moment.
-        left_out: by target what its import has left out; it has finished.
+        created: the creations, by `Target.identity`.
+        obstacles: the targets of which nothing can be planned, by `Target.identity`.
+        importing: the targets with a running import.
+        left_out: the objects that a finished import has left out, in words, by target.
     """
 
     created: Mapping[Identity, ToCreate]
@@ -52,14 +52,14 @@ def find_absent(
     ids: Mapping[Reference, int],
     api_url: str = "",
 ) -> Existence:
-    """Ask which targets exist, of those that may be created; and how imports into them are going.
+    """Look up which of the targets that may be created exist, and the state of imports into them.
 
     Args:
         targets: what is to be planned.
         whole: all targets that the manifests declare.
         roster: the service.
-        ids: of the projects that lists have shown.
-        api_url: of the service, to be doubted where nothing exists; empty if it is not.
+        ids: the numeric IDs of the projects that lists have shown.
+        api_url: of the service, to check if no target exists; empty to skip the check.
 
     Raises:
         ConfigurationError: nothing exists, because the URL is not that of an API.
@@ -92,16 +92,16 @@ def find_absent(
 def with_archived(
     manifests: Manifests, desired: DesiredState, groups: Discovered, paths: Mapping[Target, str], answers: Answers
 ) -> tuple[Manifests, DesiredState]:
-    """Recompute archived projects that documents create: sets select them as if they were to be created.
+    """Recompute archived projects that a document creates; sets had treated them as new.
 
-    Before they were asked for, nothing showed that they are archived, since no list shows them.
+    Lists do not show archived projects, so that only their own records, read since, show that they exist.
 
     Args:
         manifests: with the members of groups.
-        desired: what is to be planned.
+        desired: the part of the manifests to plan.
         groups: the members of groups.
-        paths: the full paths of the targets that were asked for by ID.
-        answers: which targets exist.
+        paths: the full paths of targets that are declared by ID.
+        answers: the existing targets.
     """
     archived = tuple(
         Member(str(path), archived=True, id=answer.id)
@@ -125,7 +125,7 @@ def with_archived(
 
 
 def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
-    """Return a plan that says which targets imports are filling."""
+    """Return a plan that marks the targets with a running import."""
     if not importing:
         return plan
     targets = (replace(target, importing=True) if target.target in importing else target for target in plan.targets)
@@ -133,7 +133,7 @@ def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
 
 
 def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
-    """Yield what imports have left out: the run that began them may have ended before."""
+    """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
     for target, what in left_out.items():
         yield logging.DEBUG, f"the import of {target} has left out {what}"
     if left_out:
@@ -146,9 +146,9 @@ def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
 
 
 def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Identity, Obstacle]:
-    """Ask whether a group has the path of a project that is to be created, or a project that of a group.
+    """Look up whether a group has the path of a project to be created, or the reverse.
 
-    Nobody can have it in a group that is to be created itself; the namespace of a user holds no groups.
+    The path is free in a group that is to be created itself, and in the namespace of a user, which holds no groups.
     """
     parents = {
         name: roster.answers.get((Level.GROUP, to_create.namespace.path.casefold()))
@@ -161,7 +161,7 @@ def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Ide
 
 
 def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[Target, ImportState | ServiceError]:
-    """Ask how the imports into the projects that exist are going."""
+    """Read the state of the imports into projects that exist."""
     imported = {
         target.target: os.environ.get(target.creation.source.token_env, "").strip()
         for target in creating
@@ -175,7 +175,7 @@ def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[T
 
 
 def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, Obstacle]:
-    """Return the targets of which nothing is planned: their imports have failed, or nobody knows."""
+    """Return the obstacles of targets whose import has failed, or has an unknown state."""
     causes: dict[Identity, Obstacle] = {}
     for target, state in imports.items():
         if isinstance(state, ServiceError):
@@ -191,13 +191,13 @@ def standings(
     answers: Answers,
     taken: Mapping[Identity, Obstacle] = MappingProxyType({}),
 ) -> dict[Identity, Standing]:
-    """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
+    """Return the targets that do not exist, by `Target.identity`: each with its creation or an obstacle.
 
     Args:
         targets: what is to be planned.
         whole: all targets that the manifests declare.
-        answers: which targets are there.
-        taken: the targets that cannot be created, since a group or project has the path.
+        answers: the existing targets.
+        taken: the obstacles of targets whose path belongs to a target of the other level.
     """
     creations = {target.target.identity: target for target in whole if target.creation is not None}
     absent: dict[Identity, Standing] = {}
@@ -219,7 +219,7 @@ def _standing(
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
 ) -> Standing | None:
-    """Return how a target is to be created, or why it cannot be planned; None where it is there."""
+    """Return the creation or the obstacle of a target; None if it exists."""
     target, creation = declared.target, declared.creation
     group, answer = missing_group(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
     if isinstance(answer, There):
@@ -241,13 +241,13 @@ def _standing(
 
 
 def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limited: bool) -> Obstacle | None:
-    """Return that a visibility is not known, or that the service refuses it.
+    """Return an obstacle if the visibility of a new target is unknown, or refused by the service.
 
     Args:
-        target: what is created.
-        creation: how.
-        namespace: where.
-        limited: whether the visibility of the namespace is known to be the greatest there.
+        target: the new target.
+        creation: its declaration.
+        namespace: the group it is created in.
+        limited: whether the visibility of the namespace is known to be the upper bound.
     """
     wanted, greatest = creation.visibility, namespace.visibility
     if creation.source is not None or creation.archive is not None or not namespace.path:
@@ -269,7 +269,7 @@ def _namespace(
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
 ) -> Namespace | Obstacle:
-    """Return where a target is created, or why it cannot be."""
+    """Return the namespace that a target is created in, or the obstacle to creating it."""
     path = target.parent
     if not path:
         return TOP_LEVEL
@@ -286,7 +286,7 @@ def _namespace(
 
 
 def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
-    """Return a namespace that exists, or why the target cannot be created in it."""
+    """Return an existing namespace, or the obstacle to creating the target in it."""
     path = target.parent
     if there.moved_to:
         return Obstacle(
@@ -299,12 +299,12 @@ def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
 
 
 def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
-    """Return the targets of which `--section` leaves nothing, not even the creation; other narrowings drop targets."""
+    """Return the targets that `--section` leaves without sections and without their creation."""
     return frozenset(target.target.identity for target in targets if not target.sections and target.creation is None)
 
 
 def why_missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
-    """Return that a target is missing, which some document may create."""
+    """Return the obstacle of a missing target that some document may create."""
     declared = creations.get(target.identity)
     if declared is not None:
         by_section = target.identity in spared

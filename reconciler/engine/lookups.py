@@ -1,4 +1,4 @@
-"""Lookups: planning asks for the IDs and names that it lacks, and plans again, until nothing is missing."""
+"""Lookups: `plan_with_lookups` requests the IDs and names that a plan lacks, and plans again until none is missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -48,7 +48,7 @@ CASELESS = frozenset({"username", "full_path", "group_full_path"})
 """The fields that hold names of users and groups, which ignore case."""
 
 LEAST_INVITED = 30
-"""The access level with which a group is invited at least that may stand in a rule."""
+"""The lowest access level of an invited group that a rule may name."""
 
 Result = TypeVar("Result")
 
@@ -60,13 +60,13 @@ def plan_with_lookups(
     whole: Iterable[DesiredTarget],
     live: LiveState,
 ) -> tuple[Plan, LiveState]:
-    """Return the plan of what was read, and live state with the IDs and names that planning has asked for.
+    """Return the plan of live state, and live state with the IDs and names that planning needed.
 
     Args:
-        run: what is asked.
+        run: the request of the command.
         roster: the service.
-        desired: what is to be planned.
-        whole: all that is declared.
+        desired: the part of the manifests to plan.
+        whole: all declared targets.
         live: as it was read.
 
     Raises:
@@ -85,7 +85,7 @@ def plan_with_lookups(
 
 
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
-    """Return the parts that were read, with fields that the service does not show as if they were there and empty."""
+    """Return the parts as read, with fields that the service does not show treated as present and empty."""
     return {
         address: replace(part, unshown={}) if isinstance(part, LiveRecord) else part
         for address, part in live.parts.items()
@@ -99,13 +99,13 @@ def _look_up_absent(
     live: LiveState,
     roster: Roster,
 ) -> dict[Reference, int | Obstacle]:
-    """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
+    """Return the IDs of targets that a manifest creates or that are in a new group, or their obstacles.
 
     Args:
-        lookups: what is to be looked up; the rest of it is left to others.
-        targets: what is to be planned.
-        creations: the targets that some manifest creates.
-        live: tells what does not exist.
+        lookups: all lookups of a plan; those about other targets are ignored.
+        targets: the targets to plan.
+        creations: the targets with `create` in any manifest.
+        live: has the targets that do not exist.
         roster: the service.
     """
     ids: dict[Reference, int | Obstacle] = {}
@@ -135,7 +135,7 @@ def _look_up_absent(
 
 
 def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
-    """Yield a warning about each field that is declared and that the service does not show, once each."""
+    """Yield one warning for each declared field that the service does not show."""
     places: dict[tuple[str, str, str], list[Target]] = {}
     for target in () if desired.forced else desired.targets:
         for section in target.sections:
@@ -155,9 +155,9 @@ def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
 def doomed_entries(
     desired: DesiredState, kinds: Kinds, records: Mapping[Reference, Mapping[str, Json]]
 ) -> Iterator[Finding]:
-    """Yield the entries for groups and projects that were asked for anyway, and whose deletion is scheduled.
+    """Yield a finding for each entry that names a group or project scheduled for deletion.
 
-    A group that the service has renamed for that is found by no entry: each entry that comes has a problem.
+    The service renames such a group: an entry that adds it by its former path is a problem already.
     """
     days = {
         place: record["marked_for_deletion_on"]
@@ -172,7 +172,7 @@ def doomed_entries(
 
 
 def _named(desired: DesiredState, kinds: Kinds) -> Iterator[tuple[Address, str | None, Reference]]:
-    """Yield the groups and projects that declared objects name, each with the field; None for the object's name."""
+    """Yield the groups and projects that declared objects name, each with the field, or None for the object's name."""
     for section in (section for target in desired.targets for section in target.sections):
         for part in kinds[section.kind].parts:
             wanted = section.wanted.get(part.name)
@@ -195,7 +195,7 @@ def _places(part: Collection, name: Key, resource: Resource | None) -> Iterator[
 
 
 def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a path.
+    """Look up the numeric ID of a path.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -213,7 +213,7 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
 
 
 def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a username.
+    """Look up the numeric ID of a username.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -229,7 +229,7 @@ def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
 
 
 def _living(record: TargetRecord) -> int | Obstacle:
-    """Return the ID of a group or project that stays.
+    """Return the ID of a group or project, or an obstacle if it is scheduled for deletion.
 
     Raises:
         BadAnswer: the record has none.
@@ -241,7 +241,7 @@ def _living(record: TargetRecord) -> int | Obstacle:
 
 
 def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, int | Obstacle]:
-    """Ask for the numeric ID of each path, once each.
+    """Look up the numeric ID of each path, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -251,7 +251,7 @@ def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, 
 
 
 def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
-    """Ask for the names in a list.
+    """Look up the names in a list.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -275,7 +275,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
 
 
 def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
-    """Return the entries of a list, also of one within the record of its target.
+    """Return the entries of a list, or of a list inside a record.
 
     Raises:
         ServiceError: it cannot be read.
@@ -291,7 +291,7 @@ def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
 
 
 def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
-    """Return what keeps an entry of a list from doing what it is named for; empty if nothing does."""
+    """Return the reason why an entry of a list has no effect in a rule; empty if there is none."""
     if vocabulary == CALLER:
         return "" if entry.get("is_admin") is True else "no administrator"
     match vocabulary.key, entry:
@@ -305,7 +305,7 @@ def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
 
 
 def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> LiveState:
-    """Return live state with what planning lacks, each asked for once.
+    """Return live state with the answers to lookups; each is requested once.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -318,7 +318,7 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> 
 
 
 def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str | Obstacle]:
-    """Ask for the full path of each target that is given by ID, once each.
+    """Look up the full path of each target that is given by ID, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.

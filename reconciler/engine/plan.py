@@ -1,4 +1,4 @@
-"""The loop: from what a run asks to its plan. Commands begin here; nothing here can write."""
+"""The loop from a `Run` to its plan. Commands call `plan`, the doctor calls `checked`; nothing here can write."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ def plan(run: Run) -> Planned:
 
 
 def compared(run: Run) -> Planned:
-    """Return the plan of all that differs; nothing says yet why it does. For errors, see `plan`."""
+    """Return the plan of all differences, without the reason for each difference. For errors, see `plan`."""
     kinds, roster = run.kinds, Roster(run.reader)
     declared = _declared(run, roster)
     facts = Facts(run, roster, declared)
@@ -84,7 +84,7 @@ def compared(run: Run) -> Planned:
 
 
 def checked(run: Run) -> Planned:
-    """Return a plan for the doctor: it also reads what could not be read by a plan, and finds the causes itself."""
+    """Return a plan for the doctor, which also reads the sections that a plan skips, and finds the causes itself."""
     kinds, roster = run.kinds, Roster(run.reader)
     declared, today = _declared(run, roster), roster.now().date()
     facts = Facts(run, roster, declared)
@@ -134,7 +134,7 @@ def with_origins(plan: Plan, manifests: Manifests) -> Plan:
 
 
 def _declared(run: Run, roster: Roster) -> Declared:
-    """Return what is declared once sets are targets, and the part of it that this run plans."""
+    """Load the declarations: discover the members of sets, and select the part that this run plans."""
     discovery = discover_members(run, roster)
     manifests = with_members(run.manifests, discovery)
     known = {*run.manifests.warnings}
@@ -149,11 +149,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
 
 
 def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
-    """Return what is selected, and has changed; without what sets may select whose groups cannot be listed.
-
-    Raises:
-        NothingSelected, UsageError: see `selection.select`.
-    """
+    """Return the selected and changed targets, less those of sets whose groups cannot be listed."""
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
@@ -165,14 +161,14 @@ def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None)
 
 
 def _read(run: Run, roster: Roster, declared: Declared, absent: Mapping[Identity, ToCreate | Obstacle]) -> LiveState:
-    """Read what is declared, as far as it was not read while groups were listed."""
+    """Read the declared parts that were not read already while groups were listed."""
     ids = {**declared.discovery.ids, **roster.existing_ids}
     early = declared.discovery.parts
     return read_live(declared.desired, roster, run.kinds, run.progress, early=early, ids=ids, absent=absent)
 
 
 def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState) -> tuple[Plan, LiveState]:
-    """Return the plan of what was read, without regard to obstacles, and live state with what it has asked for."""
+    """Return the plan without regard to obstacles, and live state with the answers to all lookups."""
     desired, whole = declared.desired, declared.whole.targets
     _warn(unshown_fields(desired, live))
     differing, live = plan_with_lookups(run, roster, desired, whole, live)
@@ -198,7 +194,7 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
 
 
 def _narrowed(plan: Plan, whole: DesiredState, scope: Scope) -> tuple[Plan, frozenset[Target]]:
-    """Return what `--retry-failed` and `--only-change` leave of a plan, and the targets that lose something."""
+    """Return the plan reduced by `--retry-failed` and `--only-change`, and the targets that lose something."""
     if scope.failed is None and not scope.only_change:
         return plan, frozenset()
     narrowed = plan if scope.failed is None else _retried(plan, whole, scope, scope.failed)

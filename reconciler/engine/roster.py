@@ -1,4 +1,4 @@
-"""The roster: which groups and projects there are, and what their records say. Each record is asked for once a run."""
+"""The `Roster`: the records of groups and projects. Each record is read once a run, and only when a rule needs it."""
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
-"""The level that each of these is easily taken for."""
+"""The level that a manifest may declare by mistake."""
 
 PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
 """The field of a record that has the full path."""
@@ -35,8 +35,8 @@ class TargetRecord:
     """The service's response about a group or a project as such.
 
     Attributes:
-        target: as it was asked for.
-        fields: the answer.
+        target: the requested target.
+        fields: the JSON object of the response.
     """
 
     target: Target
@@ -69,14 +69,14 @@ class TargetRecord:
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """A group or a project that exists, or the namespace of a user.
+    """A group or project that exists, or the namespace of a user.
 
     Attributes:
         id: numeric ID.
         visibility: None if unknown.
         personal: whether it is the namespace of a user.
-        archived: whether it is a project that was archived, as far as it was asked for itself.
-        moved_to: its full path, if it has moved from where it was asked for; else empty.
+        archived: whether it is an archived project; false if only a list was read.
+        moved_to: its present full path, if the requested path redirected; else empty.
     """
 
     id: int
@@ -119,13 +119,13 @@ class Move:
 
 
 class Roster:
-    """The service as a plan reads it: a `FleetReader` that asks for the record of each group and project once.
+    """The service for planning: a `FleetReader` that reads the record of each group and project once.
 
-    Its memory ends with the plan: an apply asks again where it has to know what holds now.
+    The records are not kept for an apply, which reads again whatever its writes depend on.
 
     Attributes:
-        answers: which groups and projects exist, as far as that was asked.
-        moves: the groups and projects that have moved, as far as that was asked, by their former paths.
+        answers: the groups and projects that were looked up, with the answer for each.
+        moves: the groups and projects that were found to have moved, by their former paths.
     """
 
     def __init__(self, reader: FleetReader) -> None:
@@ -164,7 +164,7 @@ class Roster:
     def find(
         self, targets: Iterable[Target], *, created: Container[Identity], known: Answers | None = None
     ) -> dict[Identity, Answer]:
-        """Return all answers so far, and whether these targets exist.
+        """Look up which targets exist, and return all answers so far.
 
         It takes one request for each target, unless a group above it is missing; and one for the group right above
         missing targets, unless that is among the targets: its ID and its visibility are needed. As long as such a group
@@ -172,8 +172,8 @@ class Roster:
 
         Args:
             targets: by path.
-            created: those of the targets that are created if they are missing, for which their groups are asked for.
-            known: the targets that need not be asked for, since a list has shown them.
+            created: the targets that are created if they are missing; their groups are looked up too.
+            known: targets that a list has shown already, so that they cost no request.
 
         Raises:
             ServiceError: one that `ENDS_A_RUN`.
@@ -203,10 +203,10 @@ class Roster:
         return existing
 
     def follow_moves(self, but: Container[Target] = ()) -> dict[Target, Move]:
-        """Ask where the groups and projects are whose paths have redirected since the last time.
+        """Look up the present place of each group and project whose path has redirected since the last call.
 
         Args:
-            but: the paths that nothing declares, which do not count.
+            but: paths that no manifest declares, which are skipped.
         """
         new = {
             target: self._move(level, number)
@@ -272,7 +272,7 @@ class Roster:
 
 
 def fetch_record(target: Target, reader: Reader) -> TargetRecord:
-    """Ask for the record of a group or a project; of a group, without its projects.
+    """Read the record of a group or project; that of a group without its projects.
 
     Raises:
         ServiceError: there is no such record, or none that the token may see.
@@ -284,10 +284,10 @@ def fetch_record(target: Target, reader: Reader) -> TargetRecord:
 
 
 def is_doomed(path: str) -> bool:
-    """Return whether the deletion of a group or project, or of a group above it, is scheduled.
+    """Return whether a group or project, or a group above it, is scheduled for deletion.
 
-    The service renames what it will delete, and nothing else tells: what is in such a group shows no date of its own,
-    and lists have it.
+    Only the path shows it: the service renames the group, while the projects in it have no deletion date of their own
+    and are still listed.
     """
     return _DOOMED.search(path) is not None
 
@@ -298,7 +298,7 @@ def is_off(value: Json) -> bool:
 
 
 def is_the_other(target: Target, reader: Reader) -> bool:
-    """Return whether a project that is not found is a group, or a group that is not found a project.
+    """Return whether a project that is not found is a group, or the reverse.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -310,9 +310,9 @@ def is_the_other(target: Target, reader: Reader) -> bool:
 
 
 def missing_group(target: Target, answers: Answers) -> tuple[str, ServiceError | None] | None:
-    """Return the nearest group above a target that does not exist, and the error if that is not known; None if all do.
+    """Return the nearest missing group above a target, with the error if its existence is unknown; None if all exist.
 
-    Groups that were not asked for count as there.
+    Groups that were not looked up count as existing.
     """
     asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in answers)
     nearest = next(asked, None)
@@ -321,7 +321,7 @@ def missing_group(target: Target, answers: Answers) -> tuple[str, ServiceError |
 
 
 def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
-    """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
+    """Yield the targets to look up now: no group above them is waiting, and no parent is in doubt."""
     doubtful: set[str] = set()
     for target in waiting.values():
         above = target.groups_above
@@ -353,7 +353,7 @@ def _visibility(record: Mapping[str, Json]) -> Visibility | None:
 
 
 def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:
-    """Ask for a group; a project may be in the namespace of a user instead."""
+    """Look up a group; for a project, the namespace may also be that of a user."""
     answer = _ask(group, reader)
     path = str(group.ref)
     if answer is not None or "/" in path or path.casefold() not in for_projects:

@@ -1,4 +1,4 @@
-"""Deletions that make other objects hold for more than before: the plan says so at both. Pure."""
+"""Deletions that widen other objects, such as a rule that loses its last branch: the plan says so at both. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,15 +14,15 @@ from reconciler.model.state import LiveState
 from reconciler.model.targets import Address, Level, Target
 
 Naming = tuple[Collection, str, Named]
-"""A collection with a field that names objects of another section: see `Named.bare`."""
+"""A collection, and one of its fields that names objects of another section: see `Named.bare`."""
 
 
 def with_bared(planned: TargetPlan, live: LiveState, kinds: Kinds, at_the_top: Changes) -> TargetPlan:
-    """Return a target with what its deletions make of the objects that name what is deleted.
+    """Return a target whose plan reports the objects that its deletions widen.
 
     Args:
         planned: the target.
-        live: its objects.
+        live: the live objects.
         kinds: all kinds.
         at_the_top: see `Earlier`.
     """
@@ -50,12 +50,12 @@ def with_bared(planned: TargetPlan, live: LiveState, kinds: Kinds, at_the_top: C
 def keeping_at_the_top(
     planned: Sequence[TargetPlan], tops: Mapping[Target, Changes], live: LiveState, kinds: Kinds
 ) -> list[TargetPlan]:
-    """Return the plans of targets in which top-level groups keep what objects of projects would lose; see `_kept`.
+    """Return plans in which top-level groups keep the objects that projects' objects depend on; see `_kept`.
 
     Args:
         planned: the plans.
-        tops: by project, what the plan changes of the topmost group above it.
-        live: the objects.
+        tops: for each project, the changes of its top-level group.
+        live: the live objects.
         kinds: all kinds.
     """
     kept: dict[str, dict[int | None, str]] = {}
@@ -91,7 +91,7 @@ def _ids(record: LiveRecord, field: str) -> set[int]:
 
 
 def _moved(changes: Iterable[Change], field: str) -> set[int | None]:
-    """Return the IDs of the objects that are deleted, or name others in a field, before what they name is deleted."""
+    """Return the IDs of the objects that are deleted, or name other objects, before the named objects are deleted."""
     return {
         change.read.id
         for change in changes
@@ -100,18 +100,18 @@ def _moved(changes: Iterable[Change], field: str) -> set[int | None]:
 
 
 def _is_bared(record: LiveRecord, field: str, ending: set[int | None]) -> bool:
-    """Return whether an object names nothing but what is deleted; a word for all of them stays what it is."""
+    """Return whether an object names only deleted objects; a word for all objects is not affected."""
     return isinstance(getattr(record.resource, field), tuple) and _ids(record, field) <= ending
 
 
 def _kept(naming: Naming, planned: TargetPlan, objects: Objects, ending: set[int | None]) -> dict[int | None, str]:
-    """Return by ID what is not deleted, and why: an object would lose all that it names, and has a problem with that.
+    """Return the objects that are not deleted, by ID, with the reason: another object needs them and has a problem.
 
     Args:
-        naming: the collection with the objects, and the field that names what is deleted.
+        naming: the collection with the naming objects, and the field that names deleted ones.
         planned: their target.
-        objects: as they are.
-        ending: the IDs of what is deleted.
+        objects: the naming objects.
+        ending: the IDs of the deleted objects.
     """
     part, field, named = naming
     problems = (problem for problem in planned.problems if problem.address.section == part.name)
@@ -126,7 +126,7 @@ def _kept(naming: Naming, planned: TargetPlan, objects: Objects, ending: set[int
 
 
 def _keeping(planned: TargetPlan, section: str, kept: Mapping[int | None, str]) -> TargetPlan:
-    """Return a target that deletes less of a section, with a problem for each object that stays."""
+    """Return a target without some deletions of a section, with a problem for each object that is kept."""
     ending = [change for change in by_section(planned).get(section, ()) if not gone_by([change]).isdisjoint(kept)]
     problems = [
         problem_at(change.address, kept[change.read.id], None, "solve that problem first")
@@ -137,7 +137,7 @@ def _keeping(planned: TargetPlan, section: str, kept: Mapping[int | None, str]) 
 
 
 def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveRecord]) -> dict[int | None, str]:
-    """Return by ID of an object that is deleted what becomes of those that name it."""
+    """Return, by the ID of each deleted object, the effect on the objects that name it."""
     told: dict[int | None, list[str]] = {}
     for record in bared:
         for number in _ids(record, field):
@@ -146,13 +146,13 @@ def _losses(part: Collection, field: str, named: Named, bared: Iterable[LiveReco
 
 
 def _with_widened(planned: TargetPlan, bared: Sequence[LiveRecord], address: Address, alone: str) -> TargetPlan:
-    """Return the target of the objects that name what is deleted, which says what they become.
+    """Return the target of the widened objects, with a finding or a hint for each.
 
     Args:
         planned: the target.
-        bared: the objects.
+        bared: the widened objects.
         address: of their collection.
-        alone: what each of them becomes.
+        alone: the effect on each of them.
     """
     changes = by_section(planned).get(address.section, ())
     changed = {change.read.id for change in changes if isinstance(change, Update | Delete)}
@@ -165,7 +165,7 @@ def _with_widened(planned: TargetPlan, bared: Sequence[LiveRecord], address: Add
 
 
 def _told(planned: TargetPlan, section: str, words: Mapping[int | None, str]) -> TargetPlan:
-    """Return a target whose changes of a section say more, by the ID of their object."""
+    """Return a target with notes on the changes of a section, by the ID of their object."""
 
     def told(change: Change) -> Change:
         if change.address.section != section or isinstance(change, Create):

@@ -1,4 +1,4 @@
-"""The planning of a collection: which of its objects are created, updated and deleted. Pure."""
+"""The planning of a collection: its creations, updates and deletions. Begin with `plan_collection`. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
-"""Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
+"""The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
 
 
 def plan_collection(
@@ -61,14 +61,14 @@ def plan_collection(
 
 
 def without_itself(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
-    """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
+    """Return the objects of a collection in order of their IDs, without the own project of an allowlist."""
     itself = _itself(at)
     others = [record for record in live if itself.isdisjoint(at.part.identity(name) for name in record.names)]
     return sorted(others, key=lambda record: record.id or 0)
 
 
 def _itself(at: DeclaredPart[Collection]) -> set[Key]:
-    """Return the names under which an allowlist may hold its own project, which may always reach itself."""
+    """Return the names of the own project in an allowlist: a project can always reach itself."""
     target = at.section.target
     if at.part.names.level is not target.level or target.ref is None:
         return set()
@@ -78,7 +78,7 @@ def _itself(at: DeclaredPart[Collection]) -> set[Key]:
 
 
 def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
-    """Return the objects below that a declaration makes the target's own."""
+    """Return the objects of projects below that a declaration promotes to the group."""
     if at.objects is None or not at.objects.promotable:
         return []
     names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
@@ -88,13 +88,13 @@ def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> l
 def plan_matches(
     at: DeclaredPart[Collection], matches: Matches, live: Sequence[LiveRecord], ids: Mapping[Key, int]
 ) -> list[Step]:
-    """Plan the objects of a collection, matched with those that are live.
+    """Plan the objects of a collection, given the matches of wanted and live objects.
 
     Args:
         at: the collection.
-        matches: of the wanted objects with live ones.
+        matches: the wanted objects and their live ones.
         live: see `without_itself`.
-        ids: by name, the numeric ID of the target that it refers to.
+        ids: the numeric ID of the target that each name refers to.
     """
     covers = _covers(at.part, matches)
     if covers:
@@ -122,14 +122,14 @@ def plan_matches(
 
 
 def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
-    """Return the covers that earlier runs have left, by the identity of the object of each."""
+    """Return the covers of interrupted runs, by the identity of the object that each of them covers."""
     cover = part.writes.cover
     others = (*matches.leftover, *matches.unwanted)
     return {part.identity(name): record for record in others if cover and (name := cover.covered(record))}
 
 
 def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
-    """Plan the deletion of a cover that no other change takes along: all of what it covered was done, or is over."""
+    """Plan the deletion of a cover that no other change deletes: its object was replaced, or is not declared."""
     left = Note("loss", f'left by a run that ended while it replaced "{name}"')
     return [
         replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
@@ -140,7 +140,7 @@ def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord
 
 
 def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Matches:
-    """Return the matches so that the service's limit is kept while the plan is applied.
+    """Return matches that stay within the service's limit while the plan is applied.
 
     Objects are created before others are deleted. Where that would exceed the limit, unwanted objects are updated into
     missing ones instead.
@@ -168,13 +168,13 @@ def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Mat
 def _plan_missing(
     at: DeclaredPart[Collection], missing: Mapping[Key, Resource], ids: Mapping[Key, int], count: int
 ) -> tuple[list[Step], Mapping[Key, Key]]:
-    """Return the steps for the objects that are not live, and the names of those that they create, by identity.
+    """Return the steps for the objects that do not exist, and the names of those that they create, by identity.
 
     Objects are planned in generations, since each may refer only to those that are created before it.
 
     Args:
         at: the collection.
-        missing: the wanted objects.
+        missing: the wanted objects that do not exist.
         ids: see `plan_matches`.
         count: how many objects are live.
     """
@@ -205,7 +205,7 @@ def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
 
 
 def _with_last_place(part: Collection, steps: list[Step], count: int) -> list[Step]:
-    """Return the steps for missing objects; the one that reaches the service's limit says what counts unseen."""
+    """Return the steps for missing objects, with a hint on the creation that reaches the service's limit."""
     created = [step for step in steps if isinstance(step, Create)]
     if not part.listing.hides or not created or count + len(created) < part.writes.most:
         return steps
@@ -221,11 +221,11 @@ def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[
 
 
 def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
-    """Return a step; a creation with a hint if an object that stays has nearly its name.
+    """Return a step, with a hint on a creation if a kept object has a similar name.
 
     Args:
-        step: of an object that is not live.
-        staying: the names of the objects that stay, by `_loosely`.
+        step: of an object that does not exist.
+        staying: the names of the kept objects, by `_loosely`.
     """
     if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
         return step
@@ -234,12 +234,12 @@ def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
 
 
 def _loosely(name: Key) -> str:
-    """Return a form that is equal for names that look alike to people."""
+    """Return a form of a name that is equal for names that look alike."""
     return " ".join(normalize("NFKC", str(name)).split()).casefold()
 
 
 def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:
-    """Plan a wanted object that is live, less what exceptions hold back."""
+    """Plan a wanted object that exists, without its excepted fields."""
 
     def plan(wanted: Resource) -> Sequence[Step]:
         if pair.record.below and not getattr(wanted, "promote", False):
@@ -250,7 +250,7 @@ def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:
 
 
 def _plan_conflicts(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
-    """Plan the wanted objects that several live ones may be."""
+    """Plan the wanted objects that match several live ones."""
     steps: list[Step] = []
     for name, conflict in matches.conflicts.items():
         steps += at.exceptions.held_back((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
@@ -258,7 +258,7 @@ def _plan_conflicts(at: DeclaredPart[Collection], matches: Matches) -> list[Step
 
 
 def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
-    """Plan the live objects that no wanted one is."""
+    """Plan the live objects that match no wanted one."""
     steps: list[Step] = []
     for record in sorted(matches.unwanted, key=lambda record: str(record.names[0])):
         steps += _unless_held(at, record.names, _with_end(plan_deletion(at, record), at.declared_until(record)))
@@ -275,7 +275,7 @@ def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequ
 
 
 def _with_end(steps: Sequence[Step], commit: str) -> Sequence[Step]:
-    """Return the steps of a deletion, each with the commit that declared the object last, if that is known."""
+    """Return the steps of a deletion, each with the commit that declared the object last, if it is known."""
     if not commit:
         return steps
     end = f"was declared until {commit[:SHORT_SHA_LENGTH]}"

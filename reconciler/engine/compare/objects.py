@@ -1,6 +1,6 @@
-"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure.
+"""The planning of a settings record, and of one object: its creation, update, rotation and deletion. Pure.
 
-Each returns its steps: the change, or the problems and lookups that keep it from being made.
+Each function `plan_...` returns steps: the change, or the problems and lookups that prevent it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
 
 HELD_BELOW = "{} has one of this name, which no group above it may have"
-"""Why a name cannot be given."""
+"""The reason why a group's object cannot get a name."""
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -79,7 +79,7 @@ def plan_creation(
     *,
     rotation: str = "",
 ) -> list[Step]:
-    """Plan the creation of an object, or of the successor of those that it replaces, with what is told of these."""
+    """Plan the creation of an object, or of the successor of the objects `replaces_ids`."""
     writes = at.part.writes
     if writes.create is None:
         return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
@@ -111,7 +111,7 @@ def plan_creation(
 
 
 def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
-    """Plan a wanted object that is live, maybe under a former name."""
+    """Plan a wanted object that exists, possibly under a former name."""
     name, wanted, record, is_renamed = pair.name, pair.wanted, pair.record, pair.former is not None
     age, writes = _rotation_age(wanted), at.part.writes
     if age is not None and not is_renamed:
@@ -158,7 +158,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
 
 
 def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
-    """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
+    """Return the problem that no cover can protect an object while it is replaced; None if there is no problem."""
     cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
     if not cover or len(cover) <= LONGEST_NAME:
         return None
@@ -166,7 +166,7 @@ def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
 
 
 def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:
-    """Plan a wanted object that several live ones may be: a problem, unless it is rotated."""
+    """Plan a wanted object that matches several live ones: a problem, unless it is rotated."""
     age = _rotation_age(wanted)
     if age is not None and conflict.namesakes:
         return plan_rotation(at, name, wanted, age, conflict.namesakes)
@@ -176,7 +176,7 @@ def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, w
 def plan_rotation(
     at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[LiveRecord]
 ) -> list[Step]:
-    """Plan a successor if the newest object is too old, and the deletion of older ones once the newest is settled.
+    """Plan a successor if the newest object is too old, and the deletion of older ones after the grace period.
 
     Objects of other users are neither counted nor deleted.
     """
@@ -203,7 +203,7 @@ def plan_rotation(
 
 
 def _end(grace: timedelta) -> str:
-    """Return when the predecessor of a new token goes."""
+    """Return the time at which the predecessor of a new token is deleted, in words."""
     return f"stays until this one is {written_duration(grace)} old" if grace else "goes with the next run"
 
 
@@ -231,12 +231,12 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """What an object lacks of what is wanted.
+    """The difference between a live object and its declaration.
 
     Attributes:
         wanted: the declared fields that can be applied.
-        before: those of them that differ, as they are.
-        after: the same, as they are wanted.
+        before: the live values of the fields that differ.
+        after: the declared values of the fields that differ.
     """
 
     wanted: Resource
@@ -249,7 +249,7 @@ def _applicable(
 ) -> tuple[_Difference | None, list[Finding]]:
     """Return the difference that can be applied, and a problem for each read-only or invalid field.
 
-    The first is None if the result would be invalid, where the object is not so already.
+    The difference is None if the result would be invalid in a way that the live object is not.
     """
     before, after = differences(wanted, record)
     read_only = {field: reason for field, reason in sorted(record.read_only.items()) if field in after}
@@ -271,7 +271,7 @@ def _applicable(
 def _broken_rules(
     at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
 ) -> Iterable[tuple[str, str]]:
-    """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
+    """Return `(field, fault)` for each field that does not go with the name; none if entries are hidden."""
     if not isinstance(at.part, Collection) or at.objects is None or name is None:
         return ()
     is_seen = all(partly_seen.id != record.id for partly_seen, _ in at.objects.hidden)
@@ -283,12 +283,12 @@ def _rotation_age(wanted: Resource) -> timedelta | None:
 
 
 def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
-    """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
+    """Return the age of an object; zero if it is unknown, or negative because the service rounds to seconds."""
     return max(at.live.read_at - (record.created_at or at.live.read_at), timedelta())
 
 
 def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
-    """Return why an object cannot get a name, since a group above or a project below has it; None if it can."""
+    """Return the obstacle to a name that a group above or a project below has; None if the name is free."""
     identity = at.part.identity(name)
     if identity in at.earlier.taken:
         return at.earlier.taken[identity].at(at.address(name))
@@ -303,12 +303,12 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
 
 
 def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
-    """Return why a request that names an object would reach another object; None if it reaches the right one.
+    """Return the obstacle if the service would resolve a name to another object; None if it would not.
 
     Args:
         at: the collection.
-        name: the name in the path, or of a new object.
-        record: the object that the request is for; None for a new one, whose name must reach no object.
+        name: the name in the path, or that of a new object.
+        record: the object that the name must reach; None for a new object, whose name must reach none.
     """
     leads_to = at.part.names.leads_to
     if leads_to is None or at.objects is None:
@@ -322,14 +322,14 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) 
 
 
 def _namesakes(at: DeclaredPart[Collection], record: LiveRecord) -> list[LiveRecord]:
-    """Return the objects of the target's own with the name of one, where requests name objects by that."""
+    """Return the target's own objects with the same name, if requests address objects by name."""
     if at.part.path_field != at.part.key or at.objects is None:
         return []
     return [own for own in at.objects.own if own.names[0] == record.names[0]]
 
 
 def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
-    """Return why an object cannot get the name that it will have, or keep it; None if it can."""
+    """Return the obstacle to the name that a wanted object will have; None if the name is possible."""
     if pair.former is None:
         return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
     taken = _taken(at, pair.name) or _taken_over(at, pair)
@@ -344,7 +344,7 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
 
 
 def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
-    """Return why an object cannot be renamed that a group above takes over in this plan; None if none does."""
+    """Return the obstacle to a rename if a group above promotes the object in this plan; None if none does."""
     taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
     if taker is None:
         return None
@@ -353,7 +353,7 @@ def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
-    """Return a problem for each field that differs and that no update can change."""
+    """Return a problem for each differing field that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
         remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
@@ -374,14 +374,14 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
 def _path(
     at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
 ) -> tuple[str, str] | Finding | Lookup:
-    """Return the collection's path for writes, and what is to be told; or why not, or the lookup that it takes.
+    """Return the collection's path for writes and a remark; or the problem, or the lookup that the path needs.
 
     Args:
         at: the collection.
         name: the object's name.
         record: the object as it was read; None if it is to be created.
         wanted: the declared fields.
-        ids: of those whom these name.
+        ids: the IDs of the subjects that these fields name.
     """
     misled = None if record is None else _misled(at, record.names[0], record)
     if misled is not None:
@@ -404,11 +404,11 @@ def _path(
 
 @dataclass(frozen=True, slots=True)
 class _Keepers:
-    """Those who alone may write an object.
+    """The users who alone may write an object.
 
     Attributes:
-        users: by name or number, with their IDs.
-        admins: whether administrators may too.
+        users: their IDs, by name or ID.
+        admins: whether administrators may write it too.
     """
 
     users: Mapping[str | int, int]
@@ -418,9 +418,9 @@ class _Keepers:
 def _keepers(
     at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
 ) -> _Keepers | None:
-    """Return who alone may write an object; None where other roles and groups may too.
+    """Return the users who alone may write an object; None if roles or groups may write it too.
 
-    Those of an object that is to be created are the ones that it will have. See `_path` for the arguments.
+    For a new object, its declared entries count. See `_path` for the arguments.
     """
     field = at.part.writes.keepers
     # Of the rules of a group, the service does not ask.
@@ -439,9 +439,9 @@ def _keepers(
 
 
 def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Finding | Lookup | str:
-    """Return why the user behind the token may not write an object, or the lookup that tells; empty if they may.
+    """Return the problem if the token's owner may not write an object, or the lookup to check that; else a remark.
 
-    That only administrators may, a free edition keeps and does not enforce: it is told, and is no problem.
+    A free edition stores that only administrators may write, and does not enforce it: so that is only a remark.
 
     Args:
         at: the collection.
@@ -467,7 +467,7 @@ def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -
 
 
 def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
-    """Say which values the service gives to fields that a creation leaves out."""
+    """Return the default values of fields that a creation leaves out, in words."""
     defaults = at.part.writes.defaults.items()
     return ", ".join(
         f"{field}: {value}, by default" for field, value in defaults if field not in wanted.model_fields_set
@@ -475,7 +475,7 @@ def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
 
 
 def _origin_of(record: LiveRecord) -> str:
-    """Say from which project an object is promoted; empty if it is the target's own."""
+    """Return the project from which an object is promoted, in words; empty if it is the target's own."""
     if not record.below:
         return ""
     first, *others = record.below

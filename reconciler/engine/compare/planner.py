@@ -1,4 +1,4 @@
-"""The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
+"""The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ from reconciler.model.targets import Address, Key, Level, Target
 
 @dataclass(frozen=True, slots=True)
 class PartPlanners:
-    """How a settings record and how a collection is planned; see `plan_settings` and `plan_collection`."""
+    """The functions that plan a settings record and a collection; see `plan_settings` and `plan_collection`."""
 
     settings: Callable[[DeclaredPart[Singleton], Resource, LiveRecord], Sequence[Step]] = plan_settings
     collection: Callable[
@@ -57,16 +57,16 @@ def make_plan(
     earlier: Plan = NO_PLAN,
     planners: PartPlanners = AS_DECLARED,
 ) -> Plan:
-    """Compare desired with live state.
+    """Compare desired state with live state.
 
-    While the plan has lookups, what depends on them is left out of it: see `records.with_lookups`, and plan again.
+    A plan with lookups lacks the steps that depend on them: answer them by `lookups.with_lookups`, and plan again.
 
     Args:
-        desired: what is wanted.
-        live: what is there.
+        desired: the declared state.
+        live: the live state.
         kinds: all kinds.
-        earlier: the plan before the last lookups were answered: its targets that need none are not planned again.
-        planners: how parts are planned.
+        earlier: the plan before the last lookups; its targets without lookups are not planned again.
+        planners: the functions that plan parts.
     """
     above = ChangesAbove(kinds)
     waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
@@ -100,7 +100,7 @@ def plan_target(
     *,
     above: ChangesAbove | None = None,
 ) -> TargetPlan:
-    """Plan one target, given the changes of the plan to the groups above."""
+    """Plan one target, given the changes of the plan to the groups above it."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
@@ -151,7 +151,7 @@ def plan_section(
     exceptions: Sequence[DeclaredException] = (),
     earlier: Earlier = NOTHING_EARLIER,
 ) -> TargetPlan:
-    """Plan one section, as a target that has no other."""
+    """Plan one section, as the plan of a target that has no other section."""
     unread: dict[tuple[type[Step], str], Step] = {}
     steps: list[Step] = []
     count = 0
@@ -191,14 +191,14 @@ def plan_section(
 
 
 def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
-    """Return the problem of a part that could not be read, unless exceptions hold back all of it."""
+    """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
     held = at.exceptions.about_all(wanted, prune=at.section.prune)
     return hold_back(problem, held) if held else problem
 
 
 def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield what a list shows besides what is planned: objects of targets above, and entries that nobody can see."""
+    """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"
         yield Finding(at.address(record.names[0]), "inherited", reason, data={"holder": holder.name})
@@ -210,9 +210,9 @@ def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -
 
 
 def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
-    """Return one reason instead of many where nothing of a target is visible; None where something is.
+    """Return one obstacle for a target of which no part is visible; None if any part is.
 
-    A target that is to be created is planned against nothing, and one of which exceptions hold back all needs none.
+    A target to be created is planned against nothing. A target whose declarations are all excepted has no obstacle.
     """
     standing = live.absent.get(target.target.identity)
     if standing is not None:
@@ -227,7 +227,7 @@ def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) 
 
 
 def _kept(section: Section) -> Keep:
-    """Return settings that are planned again after a group above them was changed: all that is declared of them."""
+    """Return the declared settings of a section that is planned again after a group above it was changed."""
     fields: dict[str, Json] = {}
     for wanted in section.wanted.values():
         settings = cast("Resource", wanted)  # objects are never inherited

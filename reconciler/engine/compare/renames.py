@@ -1,6 +1,6 @@
-"""Deletions and creations of a plan that look like renames. Pure.
+"""Hints about deletions and creations that look like renames; `rename_hints` finds them. Pure.
 
-A rename without `renamed_from` is a deletion and a creation: whatever refers to the object is lost.
+A rename without `renamed_from` is a deletion and a creation: all references to the object are lost.
 """
 
 import json
@@ -21,7 +21,7 @@ from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
 MIN_NAME_LENGTH = 4
-"""Names with fewer letters and digits than this are not alike if one differs."""
+"""The fewest letters and digits of names that count as similar if one character differs."""
 
 NAME_PART = re.compile(r"\d+|[^\W\d_]+")
 
@@ -32,7 +32,7 @@ Shape = tuple[str, ...]
 """Names of fields, sorted."""
 
 Signs = tuple[Callable[[], Collection[Hashable]], ...]
-"""Each returns what an object has in common with others that it resembles, from the strongest sign to the weakest."""
+"""Functions that return values which similar objects share, from the strongest sign of a rename to the weakest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class RenameHint:
 
 
 def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHint, ...]:
-    """Return what looks like a rename, once for each item of the manifests, by file and line.
+    """Return one hint for each item of the manifests that looks like a rename, by file and line.
 
     A deletion and a creation look like one if their names are the same but for case, punctuation and leading zeros, or
     all declared fields agree, or the names differ in one letter; and if that is true of no other deletion or creation
@@ -101,7 +101,7 @@ def _place(hint: RenameHint) -> tuple[str, int, str, str]:
 def _pairs(
     section: str, of_section: Sequence[Change], kinds: Kinds, declared: Declared
 ) -> Iterator[tuple[Delete, Create]]:
-    """Yield the deletions and creations that look like renames, where an update can do instead."""
+    """Yield the deletions and creations that look like renames and that an update can replace."""
     for part in kinds[section].parts:
         if not (
             isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.writes.update is not None
@@ -130,7 +130,7 @@ def _pairs(
 
 
 def _compared(deleted: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
-    """Yield the fields in which a deleted object may agree with new ones.
+    """Yield the shapes in which a deleted object may agree with new ones.
 
     Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
     not exist.
@@ -143,7 +143,7 @@ def _shape(fields: Fields) -> Shape:
 
 
 def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
-    """Return by what a created or deleted object resembles others.
+    """Return the signs by which a created or deleted object resembles others.
 
     Args:
         change: the creation or deletion.
@@ -175,7 +175,7 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
 
 
 def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
-    """Yield the positions of an old and a new object that share a sign with each other alone, strongest sign first."""
+    """Yield the positions of old and new objects that share a sign only with each other, strongest sign first."""
     went, came = dict(enumerate(old)), dict(enumerate(new))
     for strength in range(len(old[0]) if old else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
@@ -192,7 +192,7 @@ def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[in
 
 
 def _others(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
-    """Return with which of the others each of these is, as far as it takes to know whether it is more than one."""
+    """Map each position to its candidates on the other side, at most two: one is a match, two are ambiguous."""
     partners: dict[int, set[int]] = {}
     for these, others in pairs:
         few = set(islice(others, 2))

@@ -1,6 +1,6 @@
-"""The way back from an apply: each change is undone, if its object still is as the apply left it. Pure.
+"""The revert of an apply: each change is undone, if its object is unchanged since. `WayBack.plan` is the entry. Pure.
 
-Here is decided which live object a change is about and what that is to become; the ordinary planner plans the rest.
+This module finds the live object of each change and its former values; the ordinary planner plans the changes.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -36,15 +36,15 @@ NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
 class WayBack:
-    """The way back from an apply.
+    """The revert of an apply.
 
     Args:
-        targets: with what became of their changes.
+        targets: with the outcomes of their changes.
         kinds: all kinds.
         digest: of the report.
 
     Attributes:
-        left: what the apply left, as a desired state: it says what is to be read, and how.
+        left: the result of the apply as a desired state, which decides what is read, and how.
     """
 
     def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
@@ -73,11 +73,11 @@ class WayBack:
         self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
     def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: Plan = NO_PLAN) -> Plan:
-        """Plan the way back; see `make_plan`.
+        """Plan the revert; see `make_plan`.
 
         Args:
-            left: all of `WayBack.left`, or some targets and sections of it.
-            live: what is there now.
+            left: `WayBack.left`, or some targets and sections of it.
+            live: the live state.
             kinds: all kinds.
             earlier: see `make_plan`.
         """
@@ -97,7 +97,7 @@ class WayBack:
                 yield Section(target, name, wanted)
 
     def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
-        """Return the state of a part after the apply; None if it did nothing there."""
+        """Return the state of a part after the apply; None if the apply changed nothing there."""
         place = target, kind.name, part.name
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
@@ -111,7 +111,7 @@ class WayBack:
         return left or None
 
     def _before(self, section: Section, live: LiveState) -> Section:
-        """Return a section with its settings as they were before the apply."""
+        """Return a section with its settings before the apply."""
         wanted = dict(section.wanted)
         for name in wanted:
             part, record = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
@@ -133,9 +133,9 @@ class WayBack:
 def former_values(
     at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
 ) -> tuple[Resource, list[Finding]]:
-    """Return the former values of an object's fields that still are as an update left them, and why others have none.
+    """Return the former values of an object's fields that are unchanged since an update, and the problems of others.
 
-    With them come the fields that the service no longer shows because of the update.
+    Fields that the service no longer shows because of the update are among them.
     """
     record = _called_as_left(record, change)
     live = {**fields_of(record.resource), **record.unknown}
@@ -165,7 +165,7 @@ def _not_known(value: Json) -> str:
 
 
 class _Objects:
-    """The way back of the objects of one collection. Each step yields what it decides, or a problem."""
+    """The revert of the objects of one collection. Each step yields decisions or problems."""
 
     def __init__(
         self, at: DeclaredPart[Collection], outcomes: Sequence[Outcome], live: Sequence[LiveRecord], found_before: int
@@ -191,7 +191,7 @@ class _Objects:
         self.updated = [change for change in self.updated if id(change.read) not in lost]
 
     def plan(self) -> list[Step]:
-        """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
+        """Plan the creation of deleted objects, the former values of updated ones, and the deletion of created ones."""
         created = [*self._left_as_created()]
         updated = [*self._as_they_were(_only(LiveRecord, created))]
         unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
@@ -218,7 +218,7 @@ class _Objects:
         ]
 
     def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
-        """Return a step; a creation as the one of an object that was deleted: see `_missing`."""
+        """Return a step; a creation gets the notes of a deleted object that is created again: see `_missing`."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
@@ -227,12 +227,12 @@ class _Objects:
         return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, missing[step.address.name]))))
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
-        """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
+        """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self.now.named(name)
         return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
     def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
-        """Yield the objects that creations have made, if they still are as they were then."""
+        """Yield the created objects that are unchanged since."""
         for outcome in self.created:
             change, created, name = outcome.change, outcome.created, outcome.change.address.name
             candidates = self._made_by(outcome)
@@ -252,7 +252,7 @@ class _Objects:
                     yield record
 
     def _made_by(self, outcome: Outcome) -> list[LiveRecord]:
-        """Return the objects of which a creation may have made one; several, if the report does not tell which."""
+        """Return the objects that a creation may have made; several, if the report lacks the ID."""
         change, name = outcome.change, outcome.change.address.name
         if outcome.created is not None:
             record = self._object(outcome.created.id, name)
@@ -261,10 +261,10 @@ class _Objects:
         return [namesake for namesake in self.now.named(name) if namesake.ours and namesake.id not in before]
 
     def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
-        """Yield updated objects with the names and the fields that they had.
+        """Yield updated objects with their former names and fields.
 
         Args:
-            unwanted: the objects that are deleted, whose names are free then.
+            unwanted: the objects that are deleted, so that their names are free.
         """
         going = {id(record) for record in unwanted}
         for change in self.updated:
@@ -298,7 +298,7 @@ class _Objects:
     def _without_referred(
         self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
     ) -> Iterator[LiveRecord | Finding]:
-        """Yield created objects less those to which others refer that stay: these stay too."""
+        """Yield created objects, except those to which kept objects refer: these are kept too."""
         going = {id(record): record for record in unwanted}
         staying = [record for record in self.live if id(record) not in going]
         back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
@@ -321,9 +321,9 @@ class _Objects:
         yield from going.values()
 
     def _missing(self) -> Iterator[Delete | Pair | Finding]:
-        """Yield the deletions of objects that are created again, each under the name that the object will have.
+        """Yield the deletions of objects to create again, each under the name that the object will have.
 
-        With them come the objects that a revert has created again, and not closed yet.
+        With them come pairs of objects that a killed revert has created again, and not closed yet.
         """
         named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
         gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.now.by_id]
@@ -351,7 +351,7 @@ class _Objects:
                 yield change
 
     def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
-        """Yield the deletions of objects that have numbers for names, less as many as were created again since."""
+        """Yield the deletions of numbered objects, less as many as were created again since."""
         created = sum(outcome.created is not None and outcome.created.id in self.now.by_id for outcome in self.created)
         again = len(self.live) - (self.found_before - len(gone) + created)
         for place, change in enumerate(gone[max(0, again) :], start=1):
@@ -371,24 +371,24 @@ class _Objects:
         return namesakes[0] if namesakes else None
 
     def _referring(self, wanted: Resource) -> Resource:
-        """Return a resource that refers to others by the names that they had."""
+        """Return a resource that refers to other objects by their former names."""
         return self.part.referring(wanted, self.former_names)
 
 
 def _is_cover(part: Collection, change: Delete) -> bool:
-    """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
+    """Return whether a deleted object was a cover that a run had left behind, which a revert does not restore."""
     cover, name = part.writes.cover, change.address.name
     return cover is not None and name is not None and cover.is_one(name, restorable(part.model, change.before)[0])
 
 
 def _is_half_made(part: Collection, change: Delete, record: LiveRecord) -> bool:
-    """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
+    """Return whether a killed revert has created an object and not closed it."""
     initial, *others = part.writes.events or (None,)
     return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
 
 
 def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterator[Finding]:
-    """Yield the fields of a deleted object whose values this version does not know."""
+    """Yield the fields of a deleted object with values that this version does not know."""
     for field, value in change.read.fields.items():
         if field not in change.before:
             yield at.problem(name, _not_known(value), field=field)
