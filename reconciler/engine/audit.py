@@ -145,6 +145,7 @@ def _read(
     remarks: list[Remark] = []
     if as_one and len(targets) > 1:
         try:
+            # One list instead of a request for each target; only administrators may read it.
             answer = planned.roster.pages(f"audit_events?created_after={since}")
             return _by_target(planned.live, targets, answer), ()
         except Forbidden:
@@ -295,6 +296,7 @@ def _restored_in_section(
     changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
     kind = kinds[declared.kind]
+    # Oldest first: a value is restored only after it was changed.
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]

@@ -77,6 +77,8 @@ def find_absent(
     imports = _ask_imports(roster, creating)
     whole = tuple(whole)
     absent = standings(targets, whole, answers)
+    # The service refuses a path that the other level has only when it is created: asked before, so that the plan shows
+    # it.
     taken = _ask_others(roster, absent)
     absent = standings(targets, whole, answers, taken) if taken else absent
     states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
@@ -205,6 +207,7 @@ def standings(
     wanted = [
         target for target in targets if isinstance(target.target.ref, str) and (target.sections or target.creation)
     ]
+    # Groups come before their subgroups and projects, which need the result for the group.
     for target in sorted(wanted, key=lambda target: str(target.target.ref).count("/")):
         standing = taken.get(target.target.identity) or _standing(target, answers, absent, creations, spared)
         if standing is not None:

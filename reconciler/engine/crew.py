@@ -105,6 +105,8 @@ class Crew(Generic[Task]):
             for _ in range(min(room, len(self._todo))):
                 self._workers.append(Thread(target=self._work_on, daemon=True))
                 self._workers[-1].start()
+            # A worker too many ends after its task: counted here, under the lock, so that two workers do not both end
+            # for one.
             self._gone += room < 0
             return room >= 0
 

@@ -76,6 +76,7 @@ def plan_with_lookups(
     archives = from_archives(creations.values(), live.absent)
     live = replace(live, parts=_forced(live) if desired.forced else live.parts, archives=archives)
     plan = run.make(desired, live, run.kinds, NO_PLAN)
+    # An answer may lead to another lookup: a group that is not in the list of invited ones may be in a longer list.
     while lookups := plan.lookups:
         absent = _look_up_absent(lookups, desired.targets, creations, live, roster)
         live = replace(live, ids={**live.ids, **absent})
@@ -235,6 +236,7 @@ def _living(record: TargetRecord) -> int | Obstacle:
         BadAnswer: the record has none.
     """
     path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
+    # The old path of such a project still redirects to it (deployed behaviour, section 7.6): its entry would vanish.
     reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
     is_leaving = is_doomed(path)
     return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
@@ -264,6 +266,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
             name, number = entry.get(vocabulary.key), entry.get(vocabulary.id_key)
             if not isinstance(name, str):
                 continue
+            # The service ignores case in usernames and paths; titles of deploy keys are compared exactly.
             name = name.casefold() if vocabulary.key in CASELESS else name
             names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
             reason = _unfit(vocabulary, entry)
@@ -295,6 +298,7 @@ def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
     if vocabulary == CALLER:
         return "" if entry.get("is_admin") is True else "no administrator"
     match vocabulary.key, entry:
+        # The service accepts a blocked user in a rule, where they count for nothing.
         case "username", {"state": str(state)} if state != "active":
             return state.replace("_", " ")
         case "title", {"can_push": False}:

@@ -48,6 +48,7 @@ def plan(run: Run) -> Planned:
     planned = replace(planned, plan=with_sources(planned))
     audited, unknown = with_audit(planned)
     _log(unknown)
+    # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
     placed = with_origins(narrowed, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
@@ -59,7 +60,7 @@ def compared(run: Run) -> Planned:
     kinds, roster = run.kinds, Roster(run.reader)
     declared = _declared(run, roster)
     facts = Facts(run, roster, declared)
-    # What a rule forbids to plan is not read.
+    # Before reading: a section that a rule excludes must not cost a request.
     obstacles = judged(Moment.DECLARED, facts)
     absent: dict[Identity, ToCreate | Obstacle] = {
         **declared.existence.created,
@@ -71,6 +72,7 @@ def compared(run: Run) -> Planned:
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
     live = replace(live, absences=absences.by_part)
+    # A target that has moved has no unread parts by now, so that no request looks for their cause.
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
     obstacles = judged(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
     declared = replace(declared, desired=without(declared.desired, obstacles))
@@ -139,6 +141,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
     manifests = with_members(run.manifests, discovery)
     known = {*run.manifests.warnings}
     _warn(warning for warning in manifests.warnings if warning not in known)
+    # Sets are expanded first: a project may have changed only because it became a member of a set.
     since = changed_since(run, manifests, discovery)
     _warn(since.warnings)
     desired = _selected(run, manifests, since.changed)
@@ -187,6 +190,7 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
     error, instance = run.inventory.error, Target(Level.INSTANCE)
     if error is None or not run.scope.reports_fleet_findings:
         return plan
+    # The instance is the first level in the order of targets.
     others = [target for target in plan.targets if target.target != instance]
     own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance)]
     problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))

@@ -83,6 +83,7 @@ def read_live(
 
     def read(address: PartAddress, reader: FleetReader) -> LivePart:
         target, section, part = address
+        # A kind may read more for what is declared, and a set that was expanded since may declare more.
         before, early_part = early.get(address, (None, None))
         if early_part is None or before != wanted[address]:
             number = ids.get(Reference(target.level, str(target.ref).casefold()))
@@ -221,6 +222,7 @@ def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
     try:
         return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The text of a KeyError is only the name of the missing key.
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
         raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error
 
@@ -249,6 +251,7 @@ def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:
     path, field = RECORDS[who]
     try:
         record = get(path.format(row.number))
+    # A hidden group or user is no error: its entry keeps its ID, and is compared by that.
     except (NotFound, Forbidden):
         return row
     name = record.get(field) if isinstance(record, dict) else None

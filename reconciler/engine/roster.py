@@ -180,10 +180,12 @@ class Roster:
         """
         existing = self.answers = {**(known or {}), **self.answers}
         waiting = {target.identity: target for target in targets if target.identity not in existing}
+        # Only projects can be in the namespace of a user, which is no group: see `_ask_namespace`.
         for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}
         tried: set[str] = set()
         while waiting:
             for identity, target in [*waiting.items()]:
+                # If a group does not exist, nothing in it does: no request is needed.
                 above = missing_group(target, existing)
                 if above is not None:
                     _, existing[identity] = above
@@ -239,6 +241,7 @@ class Roster:
         if record is None:
             return self._reader.get(path)
         level, query = Level(record[1]), record[3] or ""
+        # A redirect has shown the ID of a project that has moved: its record is kept under that, once for both paths.
         number = self._reader.moved.get((level, unquote(record[2])))
         path = path if number is None else f"{level}s/{number}{query}"
         if path not in self._records:
@@ -277,6 +280,8 @@ def fetch_record(target: Target, reader: Reader) -> TargetRecord:
     Raises:
         ServiceError: there is no such record, or none that the token may see.
     """
+    # Without this parameter, a group's record has its projects, and counts to a throttle of its own (deployed
+    # behaviour, section 7.4).
     record = reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
     if not isinstance(record, dict):
         raise BadAnswer(_request(target), UNEXPECTED)
@@ -294,6 +299,7 @@ def is_doomed(path: str) -> bool:
 
 def is_off(value: Json) -> bool:
     """Return whether a value in a project's record says that a feature is switched off."""
+    # The service has both: `issues_enabled: false`, and `builds_access_level: "disabled"`.
     return value is False or value == "disabled"
 
 
@@ -304,6 +310,7 @@ def is_the_other(target: Target, reader: Reader) -> bool:
         ServiceError: one that `ENDS_A_RUN`.
     """
     other = Target(OTHER[target.level], target.ref)
+    # A project always has a namespace: a path without a slash needs no request.
     if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
         return False
     return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
@@ -342,6 +349,7 @@ def _ask(target: Target, reader: Reader) -> Answer:
 
 def _there(target: Target, reader: Reader) -> There:
     record = fetch_record(target, reader)
+    # Paths ignore case (deployed behaviour, section 7.6): only another path is a move.
     stays = record.path.casefold() == str(target.ref).casefold()
     is_archived = target.level is Level.PROJECT and record.fields.get("archived") is True
     return There(record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path)

@@ -266,6 +266,7 @@ def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstac
 
 def _existing(facts: Facts) -> Collection[DesiredTarget]:
     """Return all declared targets that exist, each once, including targets that are not planned."""
+    # A project that has moved exists, although its parts count as absent: its new path may be declared too.
     gone = facts.live.absent.keys() - {target.identity for target in facts.roster.moves}
     targets = (*facts.declared.whole.targets, *facts.targets)
     return {target.target: target for target in targets if target.target.identity not in gone}.values()
@@ -279,7 +280,10 @@ def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Refere
         numbers |= {Reference(target.level, path): move.number for path in paths}
     busy = {(change.address.target, change.address.section) for change in facts.compared.changes}
     for level in (Level.GROUP, Level.PROJECT):
+        # A target given by ID and one given by path can be the same. Two paths can be only if one redirects, which
+        # reading has shown already.
         by_number, by_path = _doubtful(level, targets, busy, numbers)
+        # One of the two sides is looked up: the shorter one costs fewer requests.
         if len(by_path) < len(by_number):
             answers = look_up(by_path, facts.roster)
             numbers |= {reference: number for reference, number in answers.items() if isinstance(number, int)}
@@ -361,6 +365,7 @@ def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...
         for change in facts.compared.changes
         if change.address.section and kinds[change.address.section].needs.archived is not Archived.OPEN
     }
+    # A section that is refused for another reason needs no request to find out whether the project is archived.
     told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
     listed = facts.declared.listed if changing else frozenset()
     for declared in facts.targets:

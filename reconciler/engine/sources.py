@@ -43,6 +43,7 @@ def with_sources(planned: Planned) -> Plan:
     before = None if then is None else _differences_then(planned, known_then)
     pairs = ((target.target, known_then.get(target.target.identity)) for target in declared.desired.targets)
     known = _by_inventory(planned, {target: whole for target, whole in pairs if whole is not None})
+    # Neither a revision nor an inventory: the source of no difference is known.
     if before is None and not known:
         return planned.plan
     applied = _differences_then(planned, _as_applied(planned, known))
@@ -147,6 +148,8 @@ def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identi
     digests = {target.identity: line.digest for target in waiting if (line := lines.get(target.identity))}
     if not inventory.applied or not digests:
         return {}
+    # The commit may be missing in a shallow clone, or its manifests invalid by today's rules: the source is unknown
+    # then.
     with suppress(ManifestErrors, ConfigurationError):
         proved = proof(planned.run, declared, inventory, key_of, planned.roster)
         then = proved.revision(inventory.applied).manifests.desired.targets

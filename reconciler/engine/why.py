@@ -37,6 +37,7 @@ FOR_ADMINISTRATORS = "keys/0"
 """A record that never exists, and that only administrators may ask for: 404 for them, 403 for everybody else."""
 
 
+# 404 counts as a refusal: the service answers so for what the token may not see.
 REFUSALS = frozenset({403, 404})
 
 MIN_TARGETS_OF_CAUSE = 3
@@ -312,6 +313,8 @@ def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Read
     """
     name, number, scopes = owner.get("username"), owner.get("id"), token.get("scopes")
     admin = owner.get("is_admin") is True
+    # With Admin Mode, an administrator's token without this scope sees private projects as 404, and a plan would advise
+    # to become a member. Whether the service uses Admin Mode, only a refusal shows.
     doubtful = admin and isinstance(scopes, list) and "admin_mode" not in scopes
     lacking = doubtful and isinstance(answer_or_error(lambda: reader.recall(FOR_ADMINISTRATORS)), Forbidden)
     return Caller(
@@ -598,6 +601,7 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
 
 def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
     """Explain failures that are alike by one request, or only the first one; and return the unexplained failures."""
+    # Otherwise a missing edition or role would cost a request, and be a problem, for each project of a group.
     first, *others = failures
     if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
         cause = why_group_absent(_group(first.target), reader, ask_caller(reader))
@@ -615,6 +619,7 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     target = failure.target
     if failure.absent:
         return failure.because(why_absent(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+    # Other statuses, such as 500, have no cause in the record.
     refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
     record = NO_RECORD
     if record_would_tell(target, refused.values()):

@@ -116,6 +116,7 @@ def _resource(change: Change, part: Part, live: Reread) -> Resource:
     model = part.model if isinstance(objects, Unreadable) else objects.model
     wanted = resource_of(model, {} if isinstance(change, Delete) else change.after)
     if isinstance(change, Create) and change.replaces_ids:
+        # Planning then gives the rotation again only if no successor exists yet.
         is_succeeded = isinstance(objects, CurrentObjects) and objects.new(change)
         return _rotated(wanted, NEVER if is_succeeded else timedelta())
     if isinstance(change, Update) and change.renamed_from is not None:
@@ -172,6 +173,7 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
         elif problem:
             yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
         else:
+            # An edited plan and an old one differ in what is wrong: only an old one has other IDs of the same entries.
             is_old = now is not None and _has_other_entries(change, now)
             yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 

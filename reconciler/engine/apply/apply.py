@@ -66,11 +66,14 @@ class TargetRun:
         for section in self.target.sections:
             ready = preparation.prepare(section)
             self._found[section], self._items[section] = ready.plan.sections[section], ready.plan.items
+            # One after another: of eight parallel writes to one project, GitLab 18.9 refuses five to seven with 409,
+            # and titles that must be unique are created several times.
             for change in ready.plan.changes:
                 self.attempts.append(self._attempted(change, ready))
                 self._count(len(self.attempts) - 1)
         if not self._below:
             self._end(attempt.outcome for attempt in self.attempts)
+        # Once for the whole target: one reading for each part, however many of its objects have changed.
         self._settle(range(len(self.attempts)))
         self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
 
@@ -243,6 +246,7 @@ class Application:
     def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
         """Apply one stage: creations, then declared sections, then targets that an import fills."""
         self.imports.arrive({target.arriving for target in stage} - {""})
+        # A subgroup and a project take the ID of the group that the wave before has created.
         for wave in waves(target for target in stage if target.creation):
             creations = [NewTarget(plan, self._targets) for plan in wave]
             for creation in creations:
@@ -251,12 +255,14 @@ class Application:
             self.imports.fill(creations)
         declared = [target for target in stage if not target.creation]
         later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        # Targets without an import do not wait for those with one, which may take half an hour.
         self._apply(target for target in declared if target.target not in later)
         for ended in self.imports.ended(target for target in declared if target.target in later):
             self._apply(ended)
 
     def _apply(self, plans: Iterable[TargetPlan]) -> None:
         """Apply declared sections, level by level."""
+        # Groups first: their approval settings lock those of projects (deployed behaviour, section 4).
         for _, wave in groupby(plans, key=lambda plan: plan.target.level):
             side_by_side(self._apply_one, wave, self._targets.service.concurrency)
 

@@ -69,6 +69,7 @@ class CreateOnce(Generic[Item, Found]):
                 is_in_doubt = is_in_doubt or error.ambiguous
                 if not is_in_doubt and self.waits(error):
                     continue
+                # Looked up before anything is sent again: a lost response does not say whether the object exists.
                 existing = self.find(error, is_in_doubt)
                 if existing is not None:
                     return self.adopt(existing, is_in_doubt)
@@ -263,6 +264,7 @@ class ObjectCreation:
         came of it if both are still there.
         """
         try:
+            # References first: a rule whose last branch is deleted applies to all branches.
             for request in self._naming_instead(change, first, made.id):
                 with suppress(NotFound):  # the other run has deleted it again
                     self.service.send(request)

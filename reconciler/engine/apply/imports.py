@@ -163,6 +163,7 @@ class Imports:
             for _ in pauses(self.service, f"GET {group.url}import", 1, longest=30, wait=self.options.wait):
                 now = self._content(group)
                 empty += not any(now.values())
+                # No endpoint shows the end of a group's import (GitLab 18.9).
                 if now == before and (any(now.values()) or empty >= EMPTY_LOOKS):
                     LOG.info("%s: the archive has arrived, as far as the service shows that", group)
                     return True
@@ -230,6 +231,7 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
     except NOT_YET:
         return ImportState(is_running=True)
     record = answer if isinstance(answer, dict) else {}
+    # The import is scheduled by a background job, which may not have run yet.
     if begun and record.get("import_status") == "none":
         return ImportState(is_running=True)
     return import_state(project, record, secrets)

@@ -138,6 +138,7 @@ class Journal:
         self._handle = open_own(path)
         self.failure = ""
         try:
+            # The lock ends with the process, so that a killed run leaves none behind.
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._handle)
@@ -214,6 +215,7 @@ def recorded(options: ApplyOptions, change: Change, request: Request, send: Call
         ServiceError: it failed.
     """
     try:
+        # On disk before it is sent: a write that no journal knows could not be confirmed after a kill.
         number = options.write_log.intend(change, request)
     except OutputFailed:
         options.stop.cancel("the journal could not be written, so the run was ended")

@@ -126,6 +126,8 @@ class NewTarget:
         except (LookupError, OutputFailed) as error:
             self.result = Outcome(self.change, Status.FAILED, str(error))
         except ServiceError as error:
+            # Of GitHub, the service accepts six imports a minute for each user (deployed behaviour, section f 3):
+            # further ones wait for the next round instead of failing.
             if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
                 self.is_begun, self.refusal = False, _why(self.change, error)
                 return
@@ -219,6 +221,8 @@ class NewTarget:
     def _arrived(self, place: LiveTarget) -> Outcome:
         """Return the outcome of a creation, by the path of the target that was created."""
         path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        # After any failure, an import from Bitbucket creates the project in the caller's own namespace (section f 5). A
+        # service below a relative URL root shows paths with that root.
         went_astray = path != wanted and not path.endswith(f"/{wanted}")
         shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
         done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
@@ -255,6 +259,7 @@ class CreationRequest:
             place = LiveTarget.of(fetch_record(target, self.service), is_ours=False)
         except NotFound:
             return None
+        # A redirect of a project that has moved: creating the target would end the redirect that others may use.
         if place.path.casefold() != str(target.ref).casefold():
             raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
         return place
@@ -304,6 +309,7 @@ class CreationRequest:
             path, fields = Path(body.pop(FILE)[FILE]), replace(request, body=body)
             try:
                 with path.open("rb") as file:
+                    # The plan was reviewed for one archive: another file of the same name must not be sent.
                     if hashlib.file_digest(file, "sha256").hexdigest() != self.change.after["sha256"]:
                         raise LookupError(f"{path} is not the archive of the plan: its SHA-256 differs; plan again")
                     yield lambda: self.service.send(fields, file=file)
@@ -474,6 +480,7 @@ class PatientService:
             try:
                 answer = ask()
             except NotFound:
+                # The target itself is visible, so that the 404 is about what was asked for.
                 if self._is_visible():
                     break
                 self.pause(path, seconds)

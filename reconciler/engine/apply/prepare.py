@@ -80,6 +80,8 @@ class Preparation:
 
     def _strategy(self, section: str, plan: TargetPlan) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
+        # An import fills the target meanwhile: what the plan was made from is outdated, as for a target that did not
+        # exist.
         filled = self.target.importing or (self.target.arriving and not recheck)
         if filled or self.targets[self.target.target].is_new:
             return self._new_target

@@ -84,6 +84,7 @@ class Sender:
         skipped = self.options.stop.reason or self._refusals.closed.get(change.address.section)
         if skipped:
             return Attempt(Outcome(change, Status.SKIPPED, skipped))
+        # The predecessor is the only working token until the value of its successor has arrived.
         if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
             return Attempt(obstacle)
         waiting = late(change) if is_referred else 0
@@ -138,6 +139,7 @@ class Sender:
         doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
         unconfirmed = error.ambiguous or sent > 0
         reason = self._refusals.why(change, error)
+        # After a lost response nothing is restored: the replacement may exist.
         if not error.ambiguous and error.sent and not self.options.stop.refused:
             part = self.kinds[change.address.section].part(change.address.part)
             told, is_whole = put_back(change, part, sent, self.reader, partial(self._recorded, change))

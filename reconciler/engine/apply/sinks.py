@@ -112,6 +112,7 @@ class TokenFile:
     def _opened(self) -> Iterator[int]:
         handle = open_own(self._path, instead=", or use --tokens-command")
         try:
+            # Asked of the open file: a check by name could be about another file.
             if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
                 raise OutputFailed(
                     f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"

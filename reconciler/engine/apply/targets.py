@@ -43,6 +43,8 @@ class Numbers:
 
     def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
         """Return the ID of a path; requested if it is not known."""
+        # One lock for each path: targets in parallel that need the same ID share one request, and others do not wait
+        # for it.
         with self._asking.setdefault(reference, Lock()):
             if reference not in self._known:
                 self._known[reference] = look_up_id(reference, reader)

@@ -96,6 +96,8 @@ def plan_matches(
         live: see `without_itself`.
         ids: the numeric ID of the target that each name refers to.
     """
+    # Covers go first: a cover that an interrupted run has left is no undeclared object, and is deleted with its
+    # object's next replacement, or by itself.
     covers = _covers(at.part, matches)
     if covers:
         matches = matches.less(covers.values())

@@ -23,6 +23,7 @@ def needs(change: Change) -> Iterator[str]:
     target = change.address.target
     others = [name for request in change.requests for name in references(request.body)]
     for name in [str(target), *others]:
+        # A creation does not need its own target.
         if name != str(target) or change.address.section:
             yield name.casefold()
         _, _, path = name.partition(" ")

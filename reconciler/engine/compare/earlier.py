@@ -95,6 +95,7 @@ class ChangesAbove:
             self._changed.add(section)
             if isinstance(group, str):
                 updates = (change.after.items() for change in own if isinstance(change, Update))
+                # Only values that this plan sets lock: what a group locks already, the projects' own settings show.
                 locks = inherits(dict(chain.from_iterable(updates)))
                 self._locks[section, group.casefold()] = {
                     name: (value, _locked_by(planned.target, group, value)) for name, value in sorted(locks.items())

@@ -69,6 +69,7 @@ class PartExceptions:
         fields = _names(about, wanted) if about and not whole else []
         if not whole and not fields:
             return steps
+        # An unanswered lookup hides steps: only the plan after its answer shows what the exception holds back.
         lookups = [step for step in steps if isinstance(step, Lookup)]
         kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
         remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"

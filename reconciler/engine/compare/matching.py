@@ -150,11 +150,13 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
         spellings.setdefault(canonical(name), name)
     pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
     claimed: set[int] = set()
+    # One object for each identity: two spellings of one name in the manifests declare the same object.
     for key, name in spellings.items():
         resource = wanted[name]
         namesakes = tuple(by_name.get(key, ()))
         former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
+        # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
         claimed |= {id(record) for record in (*namesakes, *renamed)}
         others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
         doubt = _doubt(namesakes, renamed, former_names, others)

@@ -114,6 +114,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     """Plan a wanted object that exists, possibly under a former name."""
     name, wanted, record, is_renamed = pair.name, pair.wanted, pair.record, pair.former is not None
     age, writes = _rotation_age(wanted), at.part.writes
+    # A renamed token is a pair first: its rotation follows in the next run.
     if age is not None and not is_renamed:
         return plan_rotation(at, name, wanted, age, (record,))
     obstacle = _unnamable(at, pair)
@@ -131,6 +132,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
     ending = dict(ending_fields(at, name, comes if anew else wanted)) if at.earlier.ended else {}
     fixed |= ending
+    # A replacement deletes the old object: with one of its entries missing, the new one would grant less, or more.
     if anew and (ending or unanswered):
         return [*fixed.values(), *(step for _, step in unanswered)]
     record = with_names(record, ids.numbers) if ids.numbers else record
@@ -195,6 +197,7 @@ def plan_rotation(
         ids = tuple(record.id for record in namesakes if record.id is not None)
         rotation = f"the old one has reached the age of {written_duration(age)}, and {_end(at.grace)}"
         steps += plan_creation(at, name, wanted, replaces_ids=ids, rotation=rotation)
+    # Consumers of the old token need time to take the new one over.
     if _age(at, newest) >= at.grace:
         for record in ours:
             if record is not newest:
@@ -262,6 +265,7 @@ def _applicable(
         return difference, problems
     whole = become(record.resource, possible, record.unknown)
     unchanged = become(record.resource, NO_FIELDS, record.unknown)
+    # An object that is invalid by our rules already, such as by an older version of the service, can still be changed.
     known = {*record.resource.errors(), *_broken_rules(at, name, unchanged, record)}
     errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
     problems += [at.problem(name, reason, field=field) for field, reason in errors]

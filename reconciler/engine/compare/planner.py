@@ -69,6 +69,7 @@ def make_plan(
         planners: the functions that plan parts.
     """
     above = ChangesAbove(kinds)
+    # A lookup of a group may change what is possible below it: then every target is planned again.
     waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
     done_before = () if waits else (target.without_keeps() for target in earlier.targets if not target.lookups)
     settled = {target.target: target for target in done_before}
@@ -170,6 +171,7 @@ def plan_section(
             case _, wanted, Unreadable() as unreadable:
                 cause = unreadable.cause or Obstacle(at.address(), unreadable.reason)
                 step = _unread(at, wanted, cause)
+                # The parts of one section mostly fail for one reason, which is reported once.
                 unread.setdefault((type(step), cause.reason), step)
             case Singleton(), Resource() as wanted, LiveRecord() as record:
                 steps += planners.settings(at, wanted, record)

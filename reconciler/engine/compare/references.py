@@ -45,6 +45,7 @@ def resolve(
     if level is None:
         return ids, unresolved
     shown = {at.part.identity(name): record.id for record in live for name in record.names}
+    # An entry shown by ID alone may be the one that must not exist: only then its ID is needed.
     hidden = any(not isinstance(record.names[0], str) for record in live)
     for name, resource in declared.items():
         key = at.part.identity(name)

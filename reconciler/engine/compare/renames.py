@@ -177,6 +177,7 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
 def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
     """Yield the positions of old and new objects that share a sign only with each other, strongest sign first."""
     went, came = dict(enumerate(old)), dict(enumerate(new))
+    # A pair found by a strong sign is gone before weaker signs are compared, so that it makes no other pair ambiguous.
     for strength in range(len(old[0]) if old else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
         for side, signs in enumerate((went, came)):

@@ -148,6 +148,7 @@ def former_values(
         elif field not in change.read.fields:
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
+        # Only an unchanged value is restored: anybody who changed it since has the last word.
         elif now == left and field in live:
             back[field] = was
         elif now != was:
