@@ -118,12 +118,12 @@ class Recording:
 
     def outcomes(self, known: "Iterable[TargetPlan]") -> "list[TargetPlan]":
         """Return what became of the plan, the stale deletions included."""
-        from reconciler.engine.apply import Fate, with_left_out
+        from reconciler.engine.apply import NotAttempted, with_left_out
         from reconciler.model.item import Status
 
         every = list(known)
         for reason, plan in self.left.items():
-            every = with_left_out(every, plan, Fate(Status.STALE, reason))
+            every = with_left_out(every, plan, NotAttempted(Status.STALE, reason))
         return every
 
     def store(

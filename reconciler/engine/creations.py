@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from reconciler.engine.crew import ask_each
 from reconciler.engine.imports import ImportState, ask_import
-from reconciler.engine.roster import Answer, Answers, Roster, There, is_the_other, missing_group
+from reconciler.engine.roster import Answer, Answers, ExistingTarget, Roster, has_other_level, missing_group
 from reconciler.engine.run import Remark
-from reconciler.engine.why import refuse_unless_api, the_other
+from reconciler.engine.why import refuse_unless_api, wrong_level_obstacle
 from reconciler.errors import ServiceError
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.project_sets import Discovered
@@ -21,10 +21,10 @@ from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import Identity, Level, Target
 
-NOT_ASKED = There(0)
+NOT_ASKED = ExistingTarget(0)
 """The answer for a target that was not looked up."""
 
-Standing = ToCreate | Obstacle
+AbsentTarget = ToCreate | Obstacle
 """The creation of a target that does not exist, or the obstacle that prevents planning it."""
 
 
@@ -70,21 +70,23 @@ def find_absent(
         return Existence({}, {})
     names = {target.target.identity for target in creating}
     numbers = {name: ids.get(Reference(name[0], str(name[1]))) for name in names}
-    listed: dict[Identity, Answer] = {name: There(number) for name, number in numbers.items() if number is not None}
+    listed: dict[Identity, Answer] = {
+        name: ExistingTarget(number) for name, number in numbers.items() if number is not None
+    }
     answers = roster.find((target.target for target in creating), created=names, known=listed)
-    if creating and not any(isinstance(answer, There) for answer in answers.values()):
+    if creating and not any(isinstance(answer, ExistingTarget) for answer in answers.values()):
         refuse_unless_api(roster, api_url)
     imports = _ask_imports(roster, creating)
     whole = tuple(whole)
-    absent = standings(targets, whole, answers)
+    absent = absent_targets_of(targets, whole, answers)
     # The service refuses a path that the other level has only when it is created: asked before, so that the plan shows
     # it.
     taken = _ask_others(roster, absent)
-    absent = standings(targets, whole, answers, taken) if taken else absent
+    absent = absent_targets_of(targets, whole, answers, taken) if taken else absent
     states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
     return Existence(
-        {name: standing for name, standing in absent.items() if isinstance(standing, ToCreate)},
-        {name: standing for name, standing in absent.items() if isinstance(standing, Obstacle)}
+        {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, ToCreate)},
+        {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, Obstacle)}
         | _not_imported(imports),
         frozenset(target for target, state in states.items() if state.is_running),
         {target: state.left_out for target, state in states.items() if state.left_out},
@@ -108,7 +110,7 @@ def with_archived(
     archived = tuple(
         Member(str(path), archived=True, id=answer.id)
         for (_, path), answer in answers.items()
-        if isinstance(answer, There) and answer.archived
+        if isinstance(answer, ExistingTarget) and answer.archived
     )
     if not archived:
         return manifests, desired
@@ -147,7 +149,7 @@ def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
         )
 
 
-def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Identity, Obstacle]:
+def _ask_others(roster: Roster, absent: Mapping[Identity, AbsentTarget]) -> dict[Identity, Obstacle]:
     """Look up whether a group has the path of a project to be created, or the reverse.
 
     The path is free in a group that is to be created itself, and in the namespace of a user, which holds no groups.
@@ -157,9 +159,11 @@ def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Ide
         for name, to_create in absent.items()
         if isinstance(to_create, ToCreate)
     }
-    inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
-    taken = ask_each(is_the_other, inside, roster)
-    return {target.identity: the_other(target) for target, is_taken in taken.items() if is_taken}
+    inside = [
+        Target(*name) for name, parent in parents.items() if isinstance(parent, ExistingTarget) and not parent.personal
+    ]
+    taken = ask_each(has_other_level, inside, roster)
+    return {target.identity: wrong_level_obstacle(target) for target, is_taken in taken.items() if is_taken}
 
 
 def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[Target, ImportState | ServiceError]:
@@ -169,7 +173,7 @@ def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[T
         for target in creating
         if target.creation is not None
         and target.creation.source
-        and isinstance(roster.answers[target.target.identity], There)
+        and isinstance(roster.answers[target.target.identity], ExistingTarget)
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
@@ -187,12 +191,12 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
     return causes
 
 
-def standings(
+def absent_targets_of(
     targets: Collection[DesiredTarget],
     whole: Iterable[DesiredTarget],
     answers: Answers,
     taken: Mapping[Identity, Obstacle] = MappingProxyType({}),
-) -> dict[Identity, Standing]:
+) -> dict[Identity, AbsentTarget]:
     """Return the targets that do not exist, by `Target.identity`: each with its creation or an obstacle.
 
     Args:
@@ -202,40 +206,42 @@ def standings(
         taken: the obstacles of targets whose path belongs to a target of the other level.
     """
     creations = {target.target.identity: target for target in whole if target.creation is not None}
-    absent: dict[Identity, Standing] = {}
-    spared = without_creation(targets)
+    absent: dict[Identity, AbsentTarget] = {}
+    skipped_creations = without_creation(targets)
     wanted = [
         target for target in targets if isinstance(target.target.ref, str) and (target.sections or target.creation)
     ]
     # Groups come before their subgroups and projects, which need the result for the group.
     for target in sorted(wanted, key=lambda target: str(target.target.ref).count("/")):
-        standing = taken.get(target.target.identity) or _standing(target, answers, absent, creations, spared)
-        if standing is not None:
-            absent[target.target.identity] = standing
+        absent_target = taken.get(target.target.identity) or _absent_target(
+            target, answers, absent, creations, skipped_creations
+        )
+        if absent_target is not None:
+            absent[target.target.identity] = absent_target
     return absent
 
 
-def _standing(
+def _absent_target(
     declared: DesiredTarget,
     answers: Answers,
-    absent: Mapping[Identity, Standing],
+    absent: Mapping[Identity, AbsentTarget],
     creations: Mapping[Identity, DesiredTarget],
-    spared: Collection[Identity],
-) -> Standing | None:
+    skipped_creations: Collection[Identity],
+) -> AbsentTarget | None:
     """Return the creation or the obstacle of a target; None if it exists."""
     target, creation = declared.target, declared.creation
     group, answer = missing_group(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
-    if isinstance(answer, There):
+    if isinstance(answer, ExistingTarget):
         return None
     if isinstance(answer, ServiceError):
         return Obstacle(target.address, f"cannot be read: {answer}")
     if creation is None and target.identity in creations:
-        return why_missing(target, creations, spared)
+        return missing_target_obstacle(target, creations, skipped_creations)
     if creation is None:
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
         reason = f"{missing}, and no manifest creates this {target.level}"
         return Obstacle(target.address, reason, "declare `create`, or correct the path")
-    namespace = _namespace(target, answers, absent, creations, spared)
+    namespace = _namespace(target, answers, absent, creations, skipped_creations)
     if isinstance(namespace, Obstacle):
         return namespace
     above = absent.get((Level.GROUP, namespace.path.casefold()))
@@ -268,9 +274,9 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
 def _namespace(
     target: Target,
     answers: Answers,
-    absent: Mapping[Identity, Standing],
+    absent: Mapping[Identity, AbsentTarget],
     creations: Mapping[Identity, DesiredTarget],
-    spared: Collection[Identity],
+    skipped_creations: Collection[Identity],
 ) -> Namespace | Obstacle:
     """Return the namespace that a target is created in, or the obstacle to creating it."""
     path = target.parent
@@ -278,17 +284,17 @@ def _namespace(
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
     match answers.get(parent.identity), absent.get(parent.identity):
-        case There() as there, _:
+        case ExistingTarget() as there, _:
             return _in_existing(target, there)
         case _, ToCreate(creation=above, namespace=namespace):
             # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Obstacle():
             return Obstacle(target.address, f"{parent} cannot be created")
-    return why_missing(parent, creations, spared)
+    return missing_target_obstacle(parent, creations, skipped_creations)
 
 
-def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
+def _in_existing(target: Target, there: ExistingTarget) -> Namespace | Obstacle:
     """Return an existing namespace, or the obstacle to creating the target in it."""
     path = target.parent
     if there.moved_to:
@@ -306,11 +312,13 @@ def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
     return frozenset(target.target.identity for target in targets if not target.sections and target.creation is None)
 
 
-def why_missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
+def missing_target_obstacle(
+    target: Target, creations: Mapping[Identity, DesiredTarget], skipped_creations: Collection[Identity]
+) -> Obstacle:
     """Return the obstacle of a missing target that some document may create."""
     declared = creations.get(target.identity)
     if declared is not None:
-        by_section = target.identity in spared
+        by_section = target.identity in skipped_creations
         narrowing, remedy = (
             ("`--section`", "run without `--section`")
             if by_section

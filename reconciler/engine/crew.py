@@ -13,7 +13,7 @@ GLANCE = 0.5
 """The most seconds until the main thread notices a signal that another thread has received."""
 
 MOST_HELPERS = 64
-"""The most workers that help with the tasks of one `share`."""
+"""The most workers that help with the tasks of one `share_tasks`."""
 
 Task = TypeVar("Task")
 Question = TypeVar("Question", bound=Hashable)
@@ -138,7 +138,7 @@ class Crew(Generic[Task]):
             self._todo.clear()
 
 
-def share(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+def share_tasks(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """Do the same work for some tasks, within a task of a crew, with the help of its idle workers.
 
     The results are in the order of the tasks; there are fewer if the work of the crew ends meanwhile.

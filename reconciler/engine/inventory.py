@@ -12,14 +12,14 @@ from pathlib import Path
 from reconciler.engine.compare.creation import existing
 from reconciler.engine.planned import Absences, Declared, Planned
 from reconciler.engine.read import answer_or_error
-from reconciler.engine.roster import Roster, There, fetch_record
+from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
 from reconciler.gitops.inventory import OpenInventory
 from reconciler.gitops.proof import Proof
 from reconciler.model.absence import (
+    AbsentTarget,
     PartNow,
-    Standing,
     absent,
     departures,
     held_up,
@@ -59,11 +59,11 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
     candidates, stays = absent(inventory, (part for _, part in parts))
     commits = {line.at for line in candidates if line.at}
-    standings = dict.fromkeys(commits, Standing.UNKNOWN)
+    absent_targets_of = dict.fromkeys(commits, AbsentTarget.UNKNOWN)
     if opened.ancestry is not None:
-        standings = opened.ancestry.standings(commits)
+        absent_targets_of = opened.ancestry.absent_targets_of(commits)
     proved = proof(run, declared, inventory, key_of, roster)
-    verdict = judge(candidates, standings, proved.declares, opened.obstacle)
+    verdict = judge(candidates, absent_targets_of, proved.declares, opened.obstacle)
     pruned = {
         (key_of(target), section.kind)
         for target in declared.desired.targets
@@ -199,7 +199,11 @@ def _unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozen
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in declared.manifests.archived_left_out}
     shown = {target_name(place.level, number) for place, number in declared.discovery.ids.items()}
-    shown |= {target_name(level, there.id) for (level, _), there in roster.answers.items() if isinstance(there, There)}
+    shown |= {
+        target_name(level, there.id)
+        for (level, _), there in roster.answers.items()
+        if isinstance(there, ExistingTarget)
+    }
     archived |= declared.manifests.index.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
     )

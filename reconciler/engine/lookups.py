@@ -7,21 +7,21 @@ from urllib.parse import quote
 
 from reconciler.engine.compare.creation import from_archives, with_arrivals
 from reconciler.engine.compare.planner import NO_PLAN
-from reconciler.engine.creations import why_missing, without_creation
+from reconciler.engine.creations import missing_target_obstacle, without_creation
 from reconciler.engine.crew import ask_each
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import (
-    OTHER,
+    OTHER_LEVEL,
     PATH_FIELDS,
+    ExistingTarget,
     Roster,
     TargetRecord,
-    There,
     fetch_record,
-    is_doomed,
-    is_the_other,
+    has_other_level,
+    is_scheduled_for_deletion,
 )
 from reconciler.engine.run import Run
-from reconciler.engine.why import way_to_see
+from reconciler.engine.why import visibility_remedy
 from reconciler.errors import Moved, NotFound, ServiceError
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding
@@ -112,24 +112,24 @@ def _look_up_absent(
     ids: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
     references = [lookup for lookup in lookups if isinstance(lookup, Reference)] if creations else []
-    spared = without_creation(targets) if references else frozenset()
+    skipped_creations = without_creation(targets) if references else frozenset()
     for reference in sorted(references, key=lambda reference: (reference.level, reference.path)):
         target = Target(reference.level, reference.path)
-        standing = live.absent.get(target.identity)
+        absent_target = live.absent.get(target.identity)
         group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
-        if isinstance(standing, Obstacle):
-            ids[reference] = standing
+        if isinstance(absent_target, Obstacle):
+            ids[reference] = absent_target
         elif target.identity in creations and group is None:
             asked[target.identity] = reference
         elif group is not None:
-            ids[reference] = why_missing(target, creations, spared)
+            ids[reference] = missing_target_obstacle(target, creations, skipped_creations)
     answers = roster.find([creations[name].target for name in asked], created=()) if asked else {}
     for name, reference in asked.items():
         match answers[name]:
-            case There(id=number):
+            case ExistingTarget(id=number):
                 ids[reference] = number
             case None:
-                ids[reference] = why_missing(creations[name].target, creations, spared)
+                ids[reference] = missing_target_obstacle(creations[name].target, creations, skipped_creations)
             case error:
                 ids[reference] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
     return ids
@@ -163,7 +163,8 @@ def doomed_entries(
     days = {
         place: record["marked_for_deletion_on"]
         for place, record in records.items()
-        if record.get("marked_for_deletion_on") and not is_doomed(str(record.get(PATH_FIELDS[place.level])))
+        if record.get("marked_for_deletion_on")
+        and not is_scheduled_for_deletion(str(record.get(PATH_FIELDS[place.level])))
     }
     for address, field, place in _named(desired, kinds) if days else ():
         if place in days:
@@ -206,10 +207,10 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         return look_up_user(target, reader)
     answer = answer_or_error(lambda: _living(fetch_record(target, reader)))
     if isinstance(answer, NotFound):
-        if is_the_other(target, reader):
-            other = OTHER[target.level]
+        if has_other_level(target, reader):
+            other = OTHER_LEVEL[target.level]
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-        return Obstacle(target.address, _reason(answer, target), way_to_see(reader))
+        return Obstacle(target.address, _reason(answer, target), visibility_remedy(reader))
     return Obstacle(target.address, _reason(answer, target)) if isinstance(answer, ServiceError) else answer
 
 
@@ -238,7 +239,7 @@ def _living(record: TargetRecord) -> int | Obstacle:
     path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
     # The old path of such a project still redirects to it (deployed behaviour, section 7.6): its entry would vanish.
     reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
-    is_leaving = is_doomed(path)
+    is_leaving = is_scheduled_for_deletion(path)
     return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
 
 

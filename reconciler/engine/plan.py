@@ -8,7 +8,7 @@ from reconciler.engine.audit import with_audit
 from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
-from reconciler.engine.compare.selection import add_missing, only_change, remarks, restrict, select, share
+from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
 from reconciler.engine.creations import find_absent, left_out_remarks, with_archived, with_imports
 from reconciler.engine.discovery import discover_members, with_members
 from reconciler.engine.inventory import find_absences
@@ -16,7 +16,7 @@ from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown
 from reconciler.engine.planned import Declared, Planned
 from reconciler.engine.read import read_live, without_targets
 from reconciler.engine.roster import Move, Roster
-from reconciler.engine.rules import Facts, Moment, absent_targets, hold_unlisted, judged
+from reconciler.engine.rules import Facts, Moment, absent_targets, find_obstacles, without_unlisted
 from reconciler.engine.run import MakePlan, Remark, Run, Scope
 from reconciler.engine.since import changed_since
 from reconciler.engine.sources import with_sources
@@ -61,7 +61,7 @@ def compared(run: Run) -> Planned:
     declared = _declared(run, roster)
     facts = Facts(run, roster, declared)
     # Before reading: a section that a rule excludes must not cost a request.
-    obstacles = judged(Moment.DECLARED, facts)
+    obstacles = find_obstacles(Moment.DECLARED, facts)
     absent: dict[Identity, ToCreate | Obstacle] = {
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
@@ -74,12 +74,12 @@ def compared(run: Run) -> Planned:
     live = replace(live, absences=absences.by_part)
     # A target that has moved has no unread parts by now, so that no request looks for their cause.
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
-    obstacles = judged(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
+    obstacles = find_obstacles(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
     declared = replace(declared, desired=without(declared.desired, obstacles))
     differing, live = _looked_up(run, roster, declared, live)
     # Lookups follow redirects too; the inventory asks for paths that nothing declares.
     _warn(moves(roster.follow_moves(but=absences.former)))
-    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
+    obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
     shown = _with_inventory_problem(with_obstacles(differing, obstacles, kinds), run)
     live = replace(live, ids={**roster.ids, **live.ids})
     return Planned(run, roster, declared, live, differing, obstacles, shown.numbered(live.ids), absences)
@@ -90,7 +90,7 @@ def checked(run: Run) -> Planned:
     kinds, roster = run.kinds, Roster(run.reader)
     declared, today = _declared(run, roster), roster.now().date()
     facts = Facts(run, roster, declared)
-    obstacles = judged(Moment.DECLARED, facts, checking=True)
+    obstacles = find_obstacles(Moment.DECLARED, facts, checking=True)
     absent: dict[Identity, ToCreate | Obstacle] = {
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
@@ -102,7 +102,7 @@ def checked(run: Run) -> Planned:
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
     _warn(moves(roster.follow_moves()))
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
-    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
+    obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
     return Planned(run, roster, declared, live, differing, obstacles, with_obstacles(differing, obstacles, kinds))
 
 
@@ -148,7 +148,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
     _log(left_out_remarks(existence.left_out))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
-    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
+    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.exclusion_warnings)
 
 
 def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
@@ -156,10 +156,10 @@ def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None)
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
-    _warn(() if unlisted else remarks(scope.selection, whole))
+    _warn(() if unlisted else exclusion_warnings(scope.selection, whole))
     if changed is not None and not scope.everything and scope.failed is None:
         desired = replace(desired, targets=tuple(target for target in desired.targets if target.target in changed))
-    desired = replace(hold_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
+    desired = replace(without_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
     return desired if scope.shard is None else share(desired, whole, scope.shard, run.kinds)
 
 
@@ -227,6 +227,6 @@ def _warn(sentences: Iterable[object]) -> None:
         LOG.warning("%s", sentence)
 
 
-def _log(remarks: Iterable[Remark]) -> None:
-    for level, sentence in remarks:
+def _log(exclusion_warnings: Iterable[Remark]) -> None:
+    for level, sentence in exclusion_warnings:
         LOG.log(level, "%s", sentence)

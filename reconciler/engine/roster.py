@@ -16,7 +16,7 @@ from reconciler.model.protocols import Concurrency, FleetReader, Json, KeepPage,
 from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Level, Target
 
-OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
+OTHER_LEVEL = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """The level that a manifest may declare by mistake."""
 
 PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
@@ -68,7 +68,7 @@ class TargetRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class ExistingTarget:
     """A group or project that exists, or the namespace of a user.
 
     Attributes:
@@ -86,7 +86,7 @@ class There:
     moved_to: str = ""
 
 
-Answer = There | ServiceError | None
+Answer = ExistingTarget | ServiceError | None
 """The group or project; None if it is missing; the error if the service did not say."""
 
 Answers = Mapping[Identity, Answer]
@@ -111,7 +111,7 @@ class Move:
     @property
     def doomed(self) -> bool:
         """Whether its deletion is scheduled, or that of a group above it."""
-        return bool(self.day) or is_doomed(self.path or "")
+        return bool(self.day) or is_scheduled_for_deletion(self.path or "")
 
     def __str__(self) -> str:
         """`acme/api (ID 100)`."""
@@ -142,7 +142,7 @@ class Roster:
     @property
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
-        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, There)}
+        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, ExistingTarget)}
         return {
             Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
         }
@@ -190,7 +190,7 @@ class Roster:
                 if above is not None:
                     _, existing[identity] = above
                     del waiting[identity]
-            asked = [*_next(waiting, existing, tried)]
+            asked = [*_ready_targets(waiting, existing, tried)]
             answers = ask_each(_ask, asked, self)
             for target, answer in answers.items():
                 existing[target.identity] = answer
@@ -288,7 +288,7 @@ def fetch_record(target: Target, reader: Reader) -> TargetRecord:
     return TargetRecord(target, record)
 
 
-def is_doomed(path: str) -> bool:
+def is_scheduled_for_deletion(path: str) -> bool:
     """Return whether a group or project, or a group above it, is scheduled for deletion.
 
     Only the path shows it: the service renames the group, while the projects in it have no deletion date of their own
@@ -303,13 +303,13 @@ def is_off(value: Json) -> bool:
     return value is False or value == "disabled"
 
 
-def is_the_other(target: Target, reader: Reader) -> bool:
+def has_other_level(target: Target, reader: Reader) -> bool:
     """Return whether a project that is not found is a group, or the reverse.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    other = Target(OTHER[target.level], target.ref)
+    other = Target(OTHER_LEVEL[target.level], target.ref)
     # A project always has a namespace: a path without a slash needs no request.
     if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
         return False
@@ -324,10 +324,10 @@ def missing_group(target: Target, answers: Answers) -> tuple[str, ServiceError |
     asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in answers)
     nearest = next(asked, None)
     answer = None if nearest is None else answers[Level.GROUP, nearest]
-    return None if nearest is None or isinstance(answer, There) else (nearest, answer)
+    return None if nearest is None or isinstance(answer, ExistingTarget) else (nearest, answer)
 
 
-def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
+def _ready_targets(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
     """Yield the targets to look up now: no group above them is waiting, and no parent is in doubt."""
     doubtful: set[str] = set()
     for target in waiting.values():
@@ -343,16 +343,18 @@ def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collectio
 
 
 def _ask(target: Target, reader: Reader) -> Answer:
-    answer = answer_or_error(lambda: _there(target, reader))
+    answer = answer_or_error(lambda: _existing_target(target, reader))
     return None if isinstance(answer, NotFound) else answer
 
 
-def _there(target: Target, reader: Reader) -> There:
+def _existing_target(target: Target, reader: Reader) -> ExistingTarget:
     record = fetch_record(target, reader)
     # Paths ignore case (deployed behaviour, section 7.6): only another path is a move.
     stays = record.path.casefold() == str(target.ref).casefold()
     is_archived = target.level is Level.PROJECT and record.fields.get("archived") is True
-    return There(record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path)
+    return ExistingTarget(
+        record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path
+    )
 
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:
@@ -369,7 +371,7 @@ def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str])
     namespace = answer_or_error(lambda: reader.get(f"namespaces/{quote(path, safe='')}"))
     match namespace:
         case {"id": int(number), "kind": "user"}:
-            return There(number, "private", personal=True)
+            return ExistingTarget(number, "private", personal=True)
     return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
 
 

@@ -1,4 +1,4 @@
-"""The rules: each reason not to read, plan or change a declared target or section. Begin with `RULES` and `judged`.
+"""The rules: each reason not to read, plan or change a declaration. Begin with `RULES` and `find_obstacles`.
 
 A rule is a row of one table. A rule that needs records asks the roster for those of all targets at once, side by side.
 Then it judges each target by itself, by all that is known, and asks for nothing.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum, auto
 
-from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.exceptions import excepting_section
 from reconciler.engine.compare.planner import NO_PLAN
 from reconciler.engine.crew import ask_each
 from reconciler.engine.lookups import look_up, look_up_paths
@@ -104,7 +104,7 @@ class Rule:
     checked: bool = False
 
 
-def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
+def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
     """Return all obstacles so far, including those of the rules of one moment.
 
     Args:
@@ -157,7 +157,7 @@ def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
         yield about[0].at(target.address)
 
 
-def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
+def without_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
     """Return the desired state without targets that depend on unlisted groups; see `_sets_unknown`."""
     targets = {target.target.identity: target for target in desired.targets}
     for name, target in targets.items():
@@ -185,7 +185,7 @@ def _is_below_the_top(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacl
     is_new = target.identity in facts.declared.existence.created
     for section in declared.sections if is_new and target.level is Level.GROUP and "/" in str(target.ref) else ():
         if kinds[section.kind].needs.top_level:
-            about = about_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
+            about = excepting_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
             effect: Effect = "excepted" if about else "problem"
             yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
 
@@ -194,7 +194,7 @@ def _is_hidden_by_move(declared: DesiredTarget, facts: Facts) -> Iterator[Obstac
     """Yield an obstacle for a project that has moved and was not read at its new path."""
     move = facts.roster.moves.get(declared.target)
     if move is not None and facts.live.unread(*declared.sections):
-        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
 
 
 def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
@@ -210,10 +210,10 @@ def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     move = facts.roster.moves.get(declared.target)
     is_told = declared.target.identity in facts.live.absent
     if move is not None and not is_told and not facts.live.unread(*declared.sections):
-        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
 
 
-def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
+def move_obstacles(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
     """Yield the obstacle of a target that has moved and is not written to, if any.
 
     Args:
@@ -351,7 +351,7 @@ def _is_archived(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
         yield unchangeable(section, facts.run.kinds, is_skipped=section.kind in declared.skipped)
 
 
-def requests_left(checked: Planned) -> int:
+def archived_check_requests(checked: Planned) -> int:
     """Return the number of requests that a plan would add to those of a check, to find archived projects."""
     facts = Facts(checked.run, checked.roster, checked.declared, checked.live, checked.compared, checked.obstacles)
     return sum(not facts.roster.remembers(target) for target, _ in _perhaps_archived(facts))

@@ -69,11 +69,11 @@ def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) 
     targets, absent = [], dict(live.absent)
     for now in desired.targets:
         target = then.get(now.target.identity, DesiredTarget(now.target, ()))
-        standing = absent.get(now.target.identity)
-        if isinstance(standing, ToCreate):
+        absent_target = absent.get(now.target.identity)
+        if isinstance(absent_target, ToCreate):
             if target.creation is None:
                 continue
-            absent[now.target.identity] = replace(standing, creation=target.creation)
+            absent[now.target.identity] = replace(absent_target, creation=target.creation)
         targets.append(_as_read(live, now, target))
     plan = planned.run.make(replace(desired, targets=tuple(targets)), replace(live, absent=absent), kinds, NO_PLAN)
     differences: dict[tuple[Target, Place], list[Change]] = defaultdict(list)

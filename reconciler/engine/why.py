@@ -11,17 +11,17 @@ from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
-from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.exceptions import excepting_section
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import TRY_AGAIN, answer_or_error
 from reconciler.engine.roster import (
-    OTHER,
+    OTHER_LEVEL,
     PATH_FIELDS,
     TargetRecord,
     fetch_record,
-    is_doomed,
+    has_other_level,
     is_off,
-    is_the_other,
+    is_scheduled_for_deletion,
 )
 from reconciler.errors import ConfigurationError, Forbidden, NotFound, ServiceError
 from reconciler.model.kind import Archived, Kinds, Needs, Role
@@ -49,7 +49,7 @@ INHERITED = "what holds in the groups above"
 ARCHIVED = "the project is archived"
 """The reason why nothing can be written in a project."""
 UNARCHIVE = "unarchive it, or {}"
-"""The remedy for `ARCHIVED`; the placeholder is an `other_way_out`."""
+"""The remedy for `ARCHIVED`; the placeholder is an `omission_remedy`."""
 AT_THE_TOP = "only groups at the top have these settings", "declare them there"
 """The reason why a subgroup has no such section, and the remedy."""
 FORBIDDEN = 403
@@ -135,7 +135,7 @@ class RefusedAccess:
         needs: of the section.
         record: of the target.
         caller: the user behind the token.
-        way_out: see `other_way_out`.
+        omission_remedy: see `omission_remedy`.
         writing: whether it is about changing the section.
         status: of the response that refused it; None if nothing was refused yet.
     """
@@ -144,7 +144,7 @@ class RefusedAccess:
     needs: Needs
     record: ProjectRecord
     caller: Caller = UNKNOWN_CALLER
-    way_out: str = LEAVE_OUT
+    omission_remedy: str = LEAVE_OUT
     writing: bool = False
     status: int | None = None
 
@@ -182,7 +182,7 @@ def _is_archived(refusal: RefusedAccess) -> Obstacle | None:
     closed = {Archived.CLOSED, Archived.READ_ONLY} if refusal.writing else {Archived.CLOSED}
     if not refusal.record.archived or refusal.needs.archived not in closed:
         return None
-    return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.way_out), effect="not applicable")
+    return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.omission_remedy), effect="not applicable")
 
 
 def _is_switched_off(refusal: RefusedAccess) -> Obstacle | None:
@@ -190,7 +190,7 @@ def _is_switched_off(refusal: RefusedAccess) -> Obstacle | None:
     if not switches or not refusal.record.off.issuperset(switches):
         return None
     words = " and ".join(switches.values())
-    remedy = f"switch {words} on, or {refusal.way_out}"
+    remedy = f"switch {words} on, or {refusal.omission_remedy}"
     return Obstacle(refusal.where, f"switched off in the project: {words}", remedy, effect="not applicable")
 
 
@@ -236,9 +236,11 @@ REASONS: tuple[tuple[Access, Callable[[RefusedAccess], Obstacle | None]], ...] =
 """All causes of a refusal. An unreadable section is reported with all that apply, a refused write with the first."""
 
 
-def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
-    """Yield the obstacles to a section in a project that are independent of the caller; see `other_way_out`."""
-    refusal = RefusedAccess(where, needs, record, way_out=way_out)
+def section_obstacles(
+    where: Address, needs: Needs, record: ProjectRecord, omission_remedy: str = LEAVE_OUT
+) -> Iterator[Obstacle]:
+    """Yield the obstacles to a section in a project that are independent of the caller; see `omission_remedy`."""
+    refusal = RefusedAccess(where, needs, record, omission_remedy=omission_remedy)
     yield from filter(None, (_is_archived(refusal), _is_switched_off(refusal)))
 
 
@@ -253,23 +255,23 @@ def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterat
     record = ProjectRecord(archived=target.listed.archived, off=target.listed.off)
     for section in target.sections:
         kind, is_skipped = kinds[section.kind], section.kind in target.skipped
-        obstacles = list(unfit(address_of(section, kinds), kind.needs, record, other_way_out(section)))
+        obstacles = list(section_obstacles(address_of(section, kinds), kind.needs, record, omission_remedy(section)))
         if obstacles:
-            about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
+            about = () if is_skipped else excepting_section(section, target.excepts(section.kind, today), kind)
             effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"
-            yield replace(together(obstacles), effect=effect, exceptions=about)
+            yield replace(combined(obstacles), effect=effect, exceptions=about)
         elif record.archived and kind.needs.archived is Archived.READ_ONLY:
             yield unchangeable(section, kinds, is_skipped=is_skipped)
 
 
 def unchangeable(section: Section, kinds: Kinds, *, is_skipped: bool) -> Obstacle:
     """Return that a section of an archived project cannot be changed."""
-    remedy = UNARCHIVE.format(other_way_out(section))
+    remedy = UNARCHIVE.format(omission_remedy(section))
     effect: Effect = "not applicable" if is_skipped else "read only"
     return Obstacle(address_of(section, kinds), ARCHIVED, remedy, effect=effect)
 
 
-def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
+def read_obstacle(refusal: RefusedAccess, reason: str) -> Obstacle:
     """Return the obstacle of a section that could not be read, by all known facts.
 
     Args:
@@ -281,8 +283,8 @@ def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
         return Obstacle(where, reason, REQUEST_REFUSED if status in WRONG_REQUESTS else TRY_AGAIN)
     obstacles = list(refusal.reasons)
     if obstacles:
-        return together(obstacles)
-    remedy = _asks(refusal.target, needs) or "check whether the service supports this section"
+        return combined(obstacles)
+    remedy = _requirements(refusal.target, needs) or "check whether the service supports this section"
     if needs.licensed and status == FORBIDDEN:
         # The record shows nothing against this target, so that the others of its group are refused for the same reason.
         shared = INHERITED if refusal.record.role is not None else ""
@@ -290,9 +292,9 @@ def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
     return Obstacle(where, reason, remedy)
 
 
-def why_refused(refusal: RefusedAccess) -> Obstacle:
+def write_obstacle(refusal: RefusedAccess) -> Obstacle:
     """Return the obstacle of a refused change to a section; its reason is empty if none is known."""
-    return next(refusal.reasons, Obstacle(refusal.where, "", _asks(refusal.target, refusal.needs)))
+    return next(refusal.reasons, Obstacle(refusal.where, "", _requirements(refusal.target, refusal.needs)))
 
 
 def ask_caller(reader: Reader) -> Caller:
@@ -370,7 +372,9 @@ def role_name(role: int) -> str:
     return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
 
 
-def why_absent(target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False) -> Obstacle:
+def absence_obstacle(
+    target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False
+) -> Obstacle:
     """Return the obstacle of a group or project that is not visible; checks for the wrong level first.
 
     Args:
@@ -382,17 +386,17 @@ def why_absent(target: Target, reader: Reader, caller: Callable[[], Caller], *, 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    if is_the_other(target, reader):
-        return the_other(target)
+    if has_other_level(target, reader):
+        return wrong_level_obstacle(target)
     obstacle = not_found(target, caller(), licensed=licensed)
     if target.level is Level.GROUP and isinstance(target.ref, str):
         return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
     return obstacle
 
 
-def the_other(target: Target) -> Obstacle:
+def wrong_level_obstacle(target: Target) -> Obstacle:
     """Return the obstacle of a target that is declared as a group although it is a project, or the reverse."""
-    other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+    other, what = OTHER_LEVEL[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
     reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
     return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
 
@@ -411,7 +415,7 @@ def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside:
     return Obstacle(target.address, reason, remedy)
 
 
-def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
+def group_absence_obstacle(group: str, reader: Reader, caller: Caller) -> Obstacle:
     """Return the obstacle of many invisible targets in one group, which may be invisible itself.
 
     Raises:
@@ -430,12 +434,12 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
     )
 
 
-def other_way_out(section: Section) -> str:
+def omission_remedy(section: Section) -> str:
     """Return the remedy that removes a section from a target's declarations."""
     return LEAVE_OUT if section.own else f"write `unmanaged: [{section.kind}]` in its own document"
 
 
-def correction(target: Target, reader: Reader) -> str:
+def path_remedy(target: Target, reader: Reader) -> str:
     """Return the remedy for a path that is not found: the most similar path in its group, if there is one.
 
     Only the first page of the group's list is searched.
@@ -451,12 +455,14 @@ def correction(target: Target, reader: Reader) -> str:
     answer = answer_or_error(lambda: reader.get(listing))
     records = answer if isinstance(answer, list) else ()
     paths = [record.get(PATH_FIELDS[target.level]) for record in records if isinstance(record, dict)]
-    beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
+    beside = {
+        path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_scheduled_for_deletion(path)
+    }
     similar = closest(str(target.ref).rpartition("/")[2], beside)
-    return f"the most similar path is {beside[similar]}" if similar else way_to_see(reader)
+    return f"the most similar path is {beside[similar]}" if similar else visibility_remedy(reader)
 
 
-def way_to_see(reader: Reader, what: str = "path") -> str:
+def visibility_remedy(reader: Reader, what: str = "path") -> str:
     """Return the remedy for an object that is not found, and may be hidden from the token.
 
     Raises:
@@ -468,7 +474,7 @@ def way_to_see(reader: Reader, what: str = "path") -> str:
     return f"correct the {what}, or use a token that can see it"
 
 
-def together(obstacles: Sequence[Obstacle]) -> Obstacle:
+def combined(obstacles: Sequence[Obstacle]) -> Obstacle:
     """Return several obstacles of one address as one; its cause is set only if all of them share it."""
     causes = {obstacle.cause for obstacle in obstacles}
     return replace(
@@ -479,7 +485,7 @@ def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-def whole_url(api_url: str) -> str:
+def url_remedy(api_url: str) -> str:
     """Return the remedy for a URL that does not end in `/api/v4`; empty if it does."""
     url = urlsplit(api_url)
     if url.path.rstrip("/").endswith("/api/v4"):
@@ -548,7 +554,7 @@ def refuse_unless_api(reader: Reader, api_url: str) -> None:
         ConfigurationError: it is such a URL.
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    remedy = whole_url(api_url)
+    remedy = url_remedy(api_url)
     if remedy and not isinstance(_version(reader).get("version"), str):
         raise ConfigurationError(f"{api_url}: nothing was found there, and no API answers: {remedy}")
 
@@ -564,14 +570,14 @@ class _Failure:
         unread: these parts, by address.
         absent: whether no part of the target is visible.
         licensed: whether all these sections exist in the paid editions alone.
-        ways_out: by section, see `other_way_out`.
+        omission_remedies: by section, see `omission_remedy`.
     """
 
     target: Target
     unread: Explained
     absent: bool
     licensed: bool
-    ways_out: Mapping[str, str]
+    omission_remedies: Mapping[str, str]
 
     @property
     def may_lack_edition(self) -> bool:
@@ -595,8 +601,8 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
         if unread:
             absent = live.shows_nothing_of(target)
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
-            ways_out = {section.kind: other_way_out(section) for section in target.sections}
-            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
+            omission_remedies = {section.kind: omission_remedy(section) for section in target.sections}
+            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, omission_remedies)
 
 
 def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
@@ -604,7 +610,7 @@ def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tu
     # Otherwise a missing edition or role would cost a request, and be a problem, for each project of a group.
     first, *others = failures
     if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
-        cause = why_group_absent(_group(first.target), reader, ask_caller(reader))
+        cause = group_absence_obstacle(_group(first.target), reader, ask_caller(reader))
         return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
@@ -618,7 +624,7 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     """Explain one failure by itself."""
     target = failure.target
     if failure.absent:
-        return failure.because(why_absent(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+        return failure.because(absence_obstacle(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
     # Other statuses, such as 500, have no cause in the record.
     refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
     record = NO_RECORD
@@ -635,9 +641,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     return {
         place: replace(
             part,
-            cause=why_unread(
+            cause=read_obstacle(
                 RefusedAccess(
-                    target.address, kinds[section].needs, record, caller, failure.ways_out[section], status=part.status
+                    target.address,
+                    kinds[section].needs,
+                    record,
+                    caller,
+                    failure.omission_remedies[section],
+                    status=part.status,
                 ),
                 part.reason,
             ),
@@ -665,7 +676,7 @@ def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, c
     return all(any(RefusedAccess(target.address, needs, record, caller).reasons) for needs in refused)
 
 
-def _asks(target: Target, needs: Needs) -> str:
+def _requirements(target: Target, needs: Needs) -> str:
     """Return the requirements of a section of a target, in words; empty if it has none."""
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []

@@ -3,9 +3,9 @@
 The section is read, and planned again as a whole as if its changes were declared: see `as_declared`. Which changes are
 sent depends on the reason to plan again:
 
-- *from a file*: a change is sent if planning again gives the same change, with the same requests: `settled`.
-- *a name that need not be unique*: a creation is sent unless somebody else has created such an object: `repeated`.
-- *below a changed group, from a file*: a change is sent if the saved plan shows all its fields: `exceeding`.
+- *from a file*: a change is sent if planning again gives the same change and requests: `unplanned_outcomes`.
+- *a name that need not be unique*: a creation is sent unless it exists now: `already_created`.
+- *below a changed group, from a file*: a change is sent if the saved plan shows all its fields: `exceeding_changes`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
     return ""
 
 
-def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
+def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
     """Yield the outcomes of changes of a file that planning again does not give: done before, or stale.
 
     A change whose object is as declared was done before. Any other change is refused: its object or the plan differs.
@@ -178,7 +178,7 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
             yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 
 
-def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
+def already_created(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
     """Yield the outcomes of creations of an object that somebody else has created since the plan was made."""
     for change in creations:
         since = _since(change, live[change.address.section, change.address.part])
@@ -186,7 +186,7 @@ def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
             yield Outcome(change, Status.STALE, since)
 
 
-def exceeding(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
+def exceeding_changes(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
     """Yield the outcomes of changes of a section planned again that do more than the saved plan shows."""
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
     for change in planned.changes:

@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import chain, groupby
 
 from reconciler.engine.apply.imports import Imports
-from reconciler.engine.apply.later import SETTLED_AFTER, Referring, is_delayed, once_more, still_naming
+from reconciler.engine.apply.later import SETTLED_AFTER, ReferredSections, is_delayed, second_outcome, still_naming
 from reconciler.engine.apply.new_targets import NewTarget, tokens_of
-from reconciler.engine.apply.options import ApplyOptions, CanaryRun, Fate, joined
+from reconciler.engine.apply.options import ApplyOptions, CanaryRun, NotAttempted, joined
 from reconciler.engine.apply.prepare import Preparation, Ready, declared_again
 from reconciler.engine.apply.send import Attempt, Sender
-from reconciler.engine.apply.settle import settled
-from reconciler.engine.apply.targets import Targets, apart, waves
+from reconciler.engine.apply.settle import verified
+from reconciler.engine.apply.targets import Targets, split_creation, waves
 from reconciler.engine.crew import side_by_side
 from reconciler.errors import Stopped
 from reconciler.model.item import RESULT_UNKNOWN, RUN_ENDED, Change, Item, Outcome, Status, section_of
@@ -45,7 +45,7 @@ class TargetRun:
         attempts: the attempted changes so far, in the order of the plan.
     """
 
-    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: Referring) -> None:
+    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: ReferredSections) -> None:
         self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
         self.sender = Sender(target.target, targets, kinds)
         self.attempts: list[Attempt] = []
@@ -112,7 +112,7 @@ class TargetRun:
         run.apply({})
         self.sender.reader.read_last |= run.sender.reader.read_last
         for place in places:
-            outcome = once_more(self.attempts[place].outcome, run.outcome)
+            outcome = second_outcome(self.attempts[place].outcome, run.outcome)
             self.attempts[place] = replace(self.attempts[place], outcome=outcome, doubt=None)
 
     def end(self, outcomes: Iterable[Outcome]) -> None:
@@ -150,7 +150,7 @@ class TargetRun:
         if before is None or stop.held or (stop.reason and before.status is Status.DONE):
             return self.sender.send(change, is_referred=change.address.section in self._referred)
         if before.status is Status.DONE:
-            return Attempt(self.sender.objects.delivered_again(before), was_done=True)
+            return Attempt(self.sender.objects.deliver_again(before), was_done=True)
         return Attempt(before)
 
     def _count(self, place: int) -> None:
@@ -176,7 +176,7 @@ class TargetRun:
             for place, attempt in attempts
             if attempt.doubt or (attempt.outcome.status is Status.DONE and not attempt.was_done)
         ]
-        after = settled([attempt for _, attempt in attempts], self.sender)
+        after = verified([attempt for _, attempt in attempts], self.sender)
         for (place, before), attempt in zip(attempts, after, strict=True):
             self.attempts[place] = attempt
             if self.options.failures is not None:
@@ -204,7 +204,7 @@ class Application:
             self.numbers.learn(known_ids(plan.targets))
         self.imports = Imports(self._targets, kinds)
         self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
-        self._referring = Referring(self._busy, kinds)
+        self._referring = ReferredSections(self._busy, kinds)
         self.canary: CanaryRun | None = None
 
     def run(self) -> None:
@@ -307,7 +307,7 @@ class Application:
         """Return a target with its outcomes so far; the changes of pending sections are skipped."""
         begun = [one.outcome for one in self._begun.get(target.target, ())]
         sections = {name for plan in begun for name in plan.sections}
-        skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
+        skipped = NotAttempted(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
         left = target.only(target.sections.keys() - sections).with_changes(skipped.outcome)
         return joined(target, [*begun, left])
 
@@ -329,7 +329,7 @@ def in_stages(
     later: list[TargetPlan] = []
     busy, canary = list(targets), {*canary}
     groups = any(target.target.level is Level.GROUP and target.target not in canary for target in busy)
-    for target in chain.from_iterable(apart(target) if target.creation else [target] for target in busy):
+    for target in chain.from_iterable(split_creation(target) if target.creation else [target] for target in busy):
         if target.target not in canary:
             later.append(target)
             continue

@@ -206,9 +206,11 @@ class ObjectCreation:
             self.delivery.hand_over(change.address, secret)
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
-            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
+            raise OutputFailed(
+                f"{error}; the undelivered token {made.id} {self._delete_created(change, made)}"
+            ) from error
 
-    def delivered_again(self, done: Outcome) -> Outcome:
+    def deliver_again(self, done: Outcome) -> Outcome:
         """Return a change that was done before, after delivering the value of its token again."""
         change = done.change
         if isinstance(change, Create) and done.created and done.created.id is not None:
@@ -227,7 +229,7 @@ class ObjectCreation:
         """Return whether an address is that of a token, whose value is delivered."""
         return bool(collection_of(address, self.kinds).secret_field)
 
-    def withdrawn(self, change: Create, made: Made, live: Reread) -> str:
+    def withdraw(self, change: Create, made: Made, live: Reread) -> str:
         """Delete this run's object if somebody else created an elder one at the same time; return a message.
 
         The message is empty if no elder object exists, or if it was deleted instead. All runs decide alike.
@@ -244,8 +246,8 @@ class ObjectCreation:
             elders = [existing for existing in objects.new(change) if (existing.id or 0) < made.id]
             if len(elders) > 1 or self._reached(change, part, objects) != first:
                 return reason + "is still there: delete one of them"
-            return self._elder_deleted(change, first, made, reason)
-        reason += self._taken_back(change, made)
+            return self._delete_elder(change, first, made, reason)
+        reason += self._delete_created(change, made)
         if self.is_secret(change.address):
             instead = self.delivery.hand_over_other(change.address, first)
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
@@ -257,7 +259,7 @@ class ObjectCreation:
         names = ((number, str(record.names[0])) for number, record in live.by_id.items() if number is not None)
         return min(number for number, other in names if leads_to(change.address.target, name, other))
 
-    def _elder_deleted(self, change: Create, first: int, made: Made, reason: str) -> str:
+    def _delete_elder(self, change: Create, first: int, made: Made, reason: str) -> str:
         """Delete the elder object, since a request by name reaches the one with the lowest ID; return a message.
 
         What names that one names this run's before: an approval rule would hold for all branches meanwhile. Return what
@@ -265,7 +267,7 @@ class ObjectCreation:
         """
         try:
             # References first: a rule whose last branch is deleted applies to all branches.
-            for request in self._naming_instead(change, first, made.id):
+            for request in self._references_replaced(change, first, made.id):
                 with suppress(NotFound):  # the other run has deleted it again
                     self.service.send(request)
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
@@ -273,7 +275,7 @@ class ObjectCreation:
             return f"{reason}is still there, for the other could not be deleted: {error}"
         return ""
 
-    def _naming_instead(self, change: Create, first: int, mine: int) -> Iterator[Request]:
+    def _references_replaced(self, change: Create, first: int, mine: int) -> Iterator[Request]:
         """Yield the requests that replace references to an object by references to its namesake.
 
         Objects of the target may name it; where that is a group, those of the projects in it too.
@@ -286,7 +288,7 @@ class ObjectCreation:
         everywhere = (
             (target, number, part, field)
             for target, number in places
-            for part, field in naming(change.address.section, target.level, self.kinds)
+            for part, field in naming_fields(change.address.section, target.level, self.kinds)
         )
         for target, number, part, field in everywhere:
             live = read_part(self.reader.lists, part, target, {}, number)
@@ -308,7 +310,7 @@ class ObjectCreation:
                         Existing(part, target, path, record.names[0], wanted, record, ids=ids)
                     )
 
-    def _taken_back(self, change: Create, made: Made) -> str:
+    def _delete_created(self, change: Create, made: Made) -> str:
         """Delete a created object, and return the result in words; a full journal cannot prevent it."""
         try:
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
@@ -317,7 +319,7 @@ class ObjectCreation:
         return "was deleted again"
 
 
-def naming(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
+def naming_fields(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
     """Yield the collections of a level, each with a field that names objects of a section."""
     for kind in kinds.values():
         for part in kind.parts if level in kind.models else ():

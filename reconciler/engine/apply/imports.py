@@ -10,7 +10,7 @@ from itertools import chain
 from threading import Lock
 
 from reconciler.engine.apply.new_targets import NewTarget
-from reconciler.engine.apply.options import Fate
+from reconciler.engine.apply.options import NotAttempted
 from reconciler.engine.apply.targets import Targets, targets_in
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.imports import ImportState, import_state
@@ -128,10 +128,10 @@ class Imports:
         for creation in self._postponed:
             if creation.refusal:
                 reason = advised(creation.refusal, f"the service has refused it for {time}: apply again later")
-                creation.refuse(Fate(Status.FAILED, reason))
+                creation.refuse(NotAttempted(Status.FAILED, reason))
             else:
                 reason = f"the service has taken no further import for {time}; apply again later"
-                creation.refuse(Fate(Status.SKIPPED, reason))
+                creation.refuse(NotAttempted(Status.SKIPPED, reason))
         for plan in left:
             state = self._state(plan) if plan.target in held else ImportState(is_running=True)
             self._take(plan.target, state)
@@ -185,7 +185,7 @@ class Imports:
 
     def _state(self, plan: TargetPlan) -> ImportState:
         """Return the state of a project's import; an import that cannot be watched has failed."""
-        if self.targets.fate(plan.target) is not None:
+        if self.targets.not_attempted(plan.target) is not None:
             return ImportState()
         if self.holds_up(plan):
             return ImportState(is_running=True)

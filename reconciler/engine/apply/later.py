@@ -26,7 +26,7 @@ REFUSED = "user is not a member of the project"
 DONE_NOW = "at the second try, since members who were added a moment ago are known by now"
 
 
-class Referring:
+class ReferredSections:
     """The sections whose objects are named by changes of a plan.
 
     Args:
@@ -62,7 +62,7 @@ def _top(target: TargetPlan) -> str:
     return path.partition("/")[0].casefold()
 
 
-def late(change: Change) -> int:
+def deleting_requests(change: Change) -> int:
     """Return the number of requests of a change that delete an object; they are its last requests."""
     if isinstance(change, Delete):
         return len(change.requests)
@@ -101,7 +101,7 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
     return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
 
 
-def once_more(outcome: Outcome, again: TargetPlan) -> Outcome:
+def second_outcome(outcome: Outcome, again: TargetPlan) -> Outcome:
     """Return the outcome of a change after the second try: unchanged, unless that has succeeded."""
     address = outcome.change.address
     for tried in again.outcomes:

@@ -19,8 +19,8 @@ from urllib.parse import quote
 from reconciler.engine.apply.agree import PLAN_WAS_EDITED
 from reconciler.engine.apply.create import CreateOnce
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.options import Fate
-from reconciler.engine.apply.refusals import why_not_created
+from reconciler.engine.apply.options import NotAttempted
+from reconciler.engine.apply.refusals import creation_failure
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.roster import TargetRecord, fetch_record
@@ -138,9 +138,9 @@ class NewTarget:
                 self.result = Outcome(self.change, Status.FAILED, _why(self.change, error), unconfirmed=error.ambiguous)
         self._settle()
 
-    def refuse(self, fate: Fate) -> None:
+    def refuse(self, not_attempted: NotAttempted) -> None:
         """Record that the target is not created."""
-        self.is_begun, self.result = True, fate.outcome(self.change)
+        self.is_begun, self.result = True, not_attempted.outcome(self.change)
         self._settle()
 
     def fail(self, reason: str) -> None:
@@ -149,7 +149,7 @@ class NewTarget:
 
     def look_again(self) -> None:
         """Compare a group with its declaration, once its archive has arrived or the time is over."""
-        has_arrived = self.targets.fate(self.target) is None
+        has_arrived = self.targets.not_attempted(self.target) is None
         try:
             place = self._creation.look() if has_arrived and "visibility" in self.change.after else None
         except (LookupError, ServiceError) as error:
@@ -193,13 +193,13 @@ class NewTarget:
             ServiceError: the target was not created, or may not have been.
         """
         stopped = self.options.stop.reason
-        fate = Fate(Status.SKIPPED, stopped) if stopped else self.targets.fate(self.target)
-        if fate is not None:
-            return fate.outcome(self.change)
+        not_attempted = NotAttempted(Status.SKIPPED, stopped) if stopped else self.targets.not_attempted(self.target)
+        if not_attempted is not None:
+            return not_attempted.outcome(self.change)
         place = self._creation.look()
         if place is None:
             change = self.targets.completed(self.change)
-            if isinstance(change, Fate):
+            if isinstance(change, NotAttempted):
                 return change.outcome(self.change)
             place = self._creation.create(change)
         if place.is_ours:
@@ -397,7 +397,7 @@ def _why(change: Create, error: ServiceError) -> str:
     """Return the reason of a failed creation, with the fix."""
     imported = change.after.get("import")
     variable = next(iter(imported.values()))["token_env"] if imported else ""
-    return why_not_created(change.address.target, variable, error)
+    return creation_failure(change.address.target, variable, error)
 
 
 def tokens_of(plan: Plan) -> frozenset[str]:

@@ -28,7 +28,7 @@ UNVERIFIED = "the run ended before it was read again"
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class NotAttempted:
     """The reason why nothing was attempted in a target, or in one that depends on it; `SKIPPED` or `STALE`."""
 
     status: Status
@@ -39,17 +39,17 @@ class Fate:
         return Outcome(change, self.status, self.reason)
 
 
-def with_left_out(targets: Iterable[TargetPlan], left: Plan, fate: Fate) -> list[TargetPlan]:
+def with_left_out(targets: Iterable[TargetPlan], left: Plan, not_attempted: NotAttempted) -> list[TargetPlan]:
     """Return targets with their outcomes, including those of changes that were left out.
 
     Args:
         targets: with the outcomes of the attempted changes.
         left: the part of the plan that was left out.
-        fate: the reason why its changes were not attempted.
+        not_attempted: the reason why its changes were not attempted.
     """
     by_target = {target.target: target for target in targets}
     for target in (own for own in left.targets if own.changes):
-        skipped, begun = target.with_changes(fate.outcome), by_target.get(target.target)
+        skipped, begun = target.with_changes(not_attempted.outcome), by_target.get(target.target)
         parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
         by_target[target.target] = joined(target, parts)
     return list(by_target.values())

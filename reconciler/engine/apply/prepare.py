@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.engine.apply.agree import exceeding, planned_again, refusal, repeated, settled
-from reconciler.engine.apply.options import Fate
+from reconciler.engine.apply.agree import already_created, exceeding_changes, planned_again, refusal, unplanned_outcomes
+from reconciler.engine.apply.options import NotAttempted
 from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import references
@@ -69,9 +69,9 @@ class Preparation:
 
     def prepare(self, section: str) -> Ready:
         """Return a section as it is to be written now."""
-        plan, fate = self.target.only([section]), self.targets.fate(self.target.target)
-        if fate is not None:
-            return Ready(plan).settling(map(fate.outcome, plan.changes))
+        plan, not_attempted = self.target.only([section]), self.targets.not_attempted(self.target.target)
+        if not_attempted is not None:
+            return Ready(plan).settling(map(not_attempted.outcome, plan.changes))
         ready = self._with_new_ids(plan)
         # A run that ends reads nothing again: it will not carry anything out.
         prepared = ready if self.options.stop.reason else self._strategy(section, plan)(ready)
@@ -98,7 +98,7 @@ class Preparation:
         def completed(change: Change) -> Change:
             change = self.targets.with_made(change)
             result = self.targets.completed(change) if refers_to_new(change) else change
-            if isinstance(result, Fate):
+            if isinstance(result, NotAttempted):
                 refused.append(result.outcome(change))
                 return change
             return result
@@ -109,7 +109,7 @@ class Preparation:
         changes = repeatable(ready.open, self.kinds)
         if not changes:
             return ready
-        return ready.settling(repeated(changes, self.reader.again(changes)))
+        return ready.settling(already_created(changes, self.reader.again(changes)))
 
     def _saved(self, ready: Ready) -> Ready:
         return self._compared(ready, ready.open)
@@ -137,7 +137,7 @@ class Preparation:
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned = _in_place_of(ready, plan_section(again, LiveState(self._parts(again), {}), self.kinds))
-        return Ready(planned).settling(exceeding(planned, ready.plan) if self.options.recheck else ())
+        return Ready(planned).settling(exceeding_changes(planned, ready.plan) if self.options.recheck else ())
 
     def _written_whole(self, ready: Ready) -> Ready:
         """Send all declared fields of a record, with the other fields as they are now."""
@@ -161,7 +161,7 @@ class Preparation:
         if not shown:
             return ready
         planned = self.planned_from(shown, live, forced=True)
-        return ready.settling(settled(shown, planned, live, self.kinds[shown[0].address.section]))
+        return ready.settling(unplanned_outcomes(shown, planned, live, self.kinds[shown[0].address.section]))
 
     def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> TargetPlan:
         """Plan the section of some changes again, with their results as its declaration.
@@ -172,7 +172,7 @@ class Preparation:
             forced: whether fields that the service does not show count as different.
         """
         called = {
-            place: part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
+            place: part if isinstance(part, Unreadable) else part.with_names_of(shown, forced=forced)
             for place, part in live.items()
         }
         before = {name: tuple(changes_in(items)) for name, items in self.target.by_section.items()}

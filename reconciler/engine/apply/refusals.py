@@ -1,4 +1,4 @@
-"""Reasons and remedies of refused writes: `Refusals` for sections, `why_not_created` for groups and projects."""
+"""Reasons and remedies of refused writes: `Refusals` for sections, `creation_failure` for groups and projects."""
 
 import re
 
@@ -13,7 +13,7 @@ from reconciler.engine.why import (
     ask_caller,
     read_membership,
     read_record,
-    why_refused,
+    write_obstacle,
 )
 from reconciler.errors import Forbidden, Refused, ServiceError
 from reconciler.model.item import Change, Create
@@ -106,10 +106,12 @@ class Refusals:
         except ServiceError as ending:
             self._stop.after(ending)
         record = self._record or NO_RECORD
-        return why_refused(RefusedAccess(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN))
+        return write_obstacle(
+            RefusedAccess(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN)
+        )
 
 
-def why_not_created(target: Target, variable: str, error: ServiceError) -> str:
+def creation_failure(target: Target, variable: str, error: ServiceError) -> str:
     """Return the reason why a group or project was not created, with the remedy.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
 from reconciler.engine.compare.matching import NamedObjects, by_birth
-from reconciler.engine.compare.references import called_as_sent
+from reconciler.engine.compare.references import with_sent_names
 from reconciler.engine.lookups import look_up_names
 from reconciler.engine.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
@@ -40,7 +40,7 @@ class CurrentObjects(NamedObjects):
         """The model of the objects, or that of the settings at this level."""
         return type(self.live.resource) if isinstance(self.live, LiveRecord) else self.part.model
 
-    def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
+    def with_names_of(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
         """Return the part with the entries' names of some changes: another token may see other names.
 
         Args:
@@ -89,7 +89,7 @@ class CurrentObjects(NamedObjects):
         else:
             rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
             record = self.by_id.get(number) or next(iter(rivals), None)
-        return called_as_sent(record, change) if record and record.entries else record
+        return with_sent_names(record, change) if record and record.entries else record
 
     def taken(self, name: Key | None) -> list[LiveRecord]:
         """Return the objects with a name that must be unique; empty if names need not be unique."""

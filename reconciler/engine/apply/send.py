@@ -11,7 +11,7 @@ from functools import partial
 
 from reconciler.engine.apply.create import MAX_CREATE_ATTEMPTS, Made, ObjectCreation
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.later import late
+from reconciler.engine.apply.later import deleting_requests
 from reconciler.engine.apply.new_targets import PatientService
 from reconciler.engine.apply.refusals import Refusals
 from reconciler.engine.apply.reread import TargetReader, with_answers
@@ -87,7 +87,7 @@ class Sender:
         # The predecessor is the only working token until the value of its successor has arrived.
         if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
             return Attempt(obstacle)
-        waiting = late(change) if is_referred else 0
+        waiting = deleting_requests(change) if is_referred else 0
         attempt = self._sent(change, 0, len(change.requests) - waiting)
         if not waiting or attempt.outcome.status is not Status.DONE:
             return attempt
@@ -98,7 +98,7 @@ class Sender:
     def send_rest(self, attempt: Attempt) -> Attempt:
         """Send the requests of a change that were postponed."""
         change = attempt.outcome.change
-        return self._sent(change, len(change.requests) - late(change), len(change.requests), attempt.made)
+        return self._sent(change, len(change.requests) - deleting_requests(change), len(change.requests), attempt.made)
 
     def _sent(self, change: Change, first: int, end: int, made: Made | None = None) -> Attempt:
         """Send some requests of a change.

@@ -1,6 +1,6 @@
 """Verification after writes: changed parts are read and planned again. A change that is still planned was dropped.
 
-`settled` decides doubtful changes in the same way, and `recover` the unconfirmed writes of a killed run.
+`verified` decides doubtful changes in the same way, and `recover` the unconfirmed writes of a killed run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ from reconciler.model.state import Unreadable
 from reconciler.model.targets import Key, Target
 
 
-def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
+def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
     left = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
-    outcomes = [with_created(_settled(attempt, live, left, sender), live) for attempt in reversed(attempts)]
+    outcomes = [with_created(_verified_outcome(attempt, live, left, sender), live) for attempt in reversed(attempts)]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
-def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
+def _verified_outcome(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
     """Return the outcome of a change by live state.
 
     Args:
@@ -51,7 +51,7 @@ def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Se
         return _unverified(outcome, unread)
     if lacking:
         return replace(outcome, status=Status.DROPPED, reason=lacking)
-    if isinstance(change, Create) and made is not None and (reason := sender.objects.withdrawn(change, made, live)):
+    if isinstance(change, Create) and made is not None and (reason := sender.objects.withdraw(change, made, live)):
         return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
     return outcome
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from reconciler.engine.apply.options import ApplyOptions, Fate
+from reconciler.engine.apply.options import ApplyOptions, NotAttempted
 from reconciler.engine.compare.creation import references
 from reconciler.engine.lookups import look_up_id
 from reconciler.errors import ServiceError
@@ -56,13 +56,13 @@ class KnownTarget:
     """The state of one target in a run.
 
     Attributes:
-        fate: the reason to attempt nothing in it; None without one.
+        not_attempted: the reason to attempt nothing in it; None without one.
         is_new: whether this run has created it, or has found it instead of creating it.
         is_ours: whether this run has created it.
         is_filled: whether an archive has arrived, or may have, in this group.
     """
 
-    fate: Fate | None = None
+    not_attempted: NotAttempted | None = None
     is_new: bool = False
     is_ours: bool = False
     is_filled: bool = False
@@ -93,18 +93,18 @@ class Targets:
         """Return the state of a target in this run."""
         return self._states.get(target.identity, UNTOUCHED)
 
-    def fate(self, target: Target) -> Fate | None:
+    def not_attempted(self, target: Target) -> NotAttempted | None:
         """Return the reason to attempt nothing in a target: it, or a group above, was not created. None without one."""
-        fates = (self[needed].fate for needed in [target, *groups_around(target)])
-        return next((fate for fate in fates if fate is not None), None)
+        fates = (self[needed].not_attempted for needed in [target, *parent_groups(target)])
+        return next((not_attempted for not_attempted in fates if not_attempted is not None), None)
 
     def is_in_archive(self, target: Target) -> bool:
         """Return whether an archive has arrived, or may have, in a group above a target."""
-        return any(self[group].is_filled for group in groups_around(target))
+        return any(self[group].is_filled for group in parent_groups(target))
 
     def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
         """Record that nothing can be attempted in a target."""
-        self._note(target, fate=Fate(status, reason))
+        self._note(target, not_attempted=NotAttempted(status, reason))
 
     def learn(self, target: Target, number: int, *, is_ours: bool) -> None:
         """Record the ID of a new target."""
@@ -136,20 +136,20 @@ class Targets:
 
         return _with_ids(change, number) if refers_above(change) else change
 
-    def completed(self, change: Change) -> Change | Fate:
+    def completed(self, change: Change) -> Change | NotAttempted:
         """Return a change with the IDs of the targets that it refers to, or the reason not to attempt it."""
         ids: dict[str, int] = {}
         for target in targets_in(change):
-            fate = self.fate(target)
-            if fate is not None:
-                return fate
+            not_attempted = self.not_attempted(target)
+            if not_attempted is not None:
+                return not_attempted
             try:
                 number = self.numbers.of(Reference(target.level, str(target.ref).casefold()), self.service)
             except ServiceError as error:
                 self.options.stop.after(error)
-                return Fate(Status.SKIPPED, str(error))
+                return NotAttempted(Status.SKIPPED, str(error))
             if isinstance(number, Obstacle):
-                return Fate(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
+                return NotAttempted(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
             ids[str(target)] = number
         if not ids:
             return change
@@ -162,7 +162,7 @@ class Targets:
         return change
 
 
-def groups_around(target: Target) -> Iterator[Target]:
+def parent_groups(target: Target) -> Iterator[Target]:
     """Yield the groups above a target that its path shows, the nearest first."""
     path = target.ref if isinstance(target.ref, str) else ""
     while path := path.rpartition("/")[0]:
@@ -186,7 +186,7 @@ def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
     return [by_depth[place] for place in sorted(by_depth)]
 
 
-def apart(target: TargetPlan) -> Iterator[TargetPlan]:
+def split_creation(target: TargetPlan) -> Iterator[TargetPlan]:
     """Yield the creation of a target that does not exist, and its declared sections, as separate plans."""
     declared = [name for name in target.sections if name]
     yield target.only([""])

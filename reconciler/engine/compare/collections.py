@@ -30,11 +30,11 @@ def plan_collection(
     Args:
         at: the collection.
         wanted: the declared objects by name; None for an object that must not exist.
-        live: see `without_itself`.
+        live: see `without_own_project`.
     """
-    itself = _itself(at)
+    own_names = _own_names(at)
     ordered = arranged(at.part, wanted, live)
-    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
+    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in own_names}
     ids, unresolved = resolve(at, declared, live)
 
     def canonical(name: Key) -> Key:
@@ -43,38 +43,38 @@ def plan_collection(
     present = {
         name: resource
         for name, resource in declared.items()
-        if resource is not None and name not in unresolved and canonical(name) not in itself
+        if resource is not None and name not in unresolved and canonical(name) not in own_names
     }
     matches = match(present, [*live, *_promoted(at, present)], canonical)
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         record
-        for record in matches.leftover
+        for record in matches.unmatched
         # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
         if not unresolved
         # A group above takes over what has its name: deleted here, it would be lost if its promotion fails.
         and at.earlier.taken.keys().isdisjoint(map(at.part.identity, record.names))
         and (at.section.prune or at.declared_until(record) or not absent.isdisjoint(map(canonical, record.names)))
     ]
-    steps = [step for name, problem in unresolved.items() for step in _unless_held(at, (name,), [problem])]
+    steps = [step for name, problem in unresolved.items() for step in _unless_excepted(at, (name,), [problem])]
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
 
 
-def without_itself(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
+def without_own_project(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
     """Return the objects of a collection in order of their IDs, without the own project of an allowlist."""
-    itself = _itself(at)
-    others = [record for record in live if itself.isdisjoint(at.part.identity(name) for name in record.names)]
+    own_names = _own_names(at)
+    others = [record for record in live if own_names.isdisjoint(at.part.identity(name) for name in record.names)]
     return sorted(others, key=lambda record: record.id or 0)
 
 
-def _itself(at: DeclaredPart[Collection]) -> set[Key]:
+def _own_names(at: DeclaredPart[Collection]) -> set[Key]:
     """Return the names of the own project in an allowlist: a project can always reach itself."""
     target = at.section.target
     if at.part.names.level is not target.level or target.ref is None:
         return set()
-    itself = at.part.identity(target.ref)
-    number = at.live.ids.get(Reference(target.level, str(itself)))
-    return {itself, number} if isinstance(number, int) else {itself}
+    own_names = at.part.identity(target.ref)
+    number = at.live.ids.get(Reference(target.level, str(own_names)))
+    return {own_names, number} if isinstance(number, int) else {own_names}
 
 
 def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
@@ -93,7 +93,7 @@ def plan_matches(
     Args:
         at: the collection.
         matches: the wanted objects and their live ones.
-        live: see `without_itself`.
+        live: see `without_own_project`.
         ids: the numeric ID of the target that each name refers to.
     """
     # Covers go first: a cover that an interrupted run has left is no undeclared object, and is deleted with its
@@ -103,7 +103,7 @@ def plan_matches(
         matches = matches.less(covers.values())
     wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
-    staying = {_loosely(record.names[0]): record.names[0] for record in matches.leftover}
+    kept_names = {_loosely(record.names[0]): record.names[0] for record in matches.unmatched}
     if at.part.has_siblings:
         deleted = frozenset(id(record) for record in matches.unwanted if not at.exceptions.whole(record.names))
         siblings, matches = with_siblings(at, matches, live)
@@ -115,10 +115,10 @@ def plan_matches(
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
     left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
-        *(_with_near_miss(step, staying) for step in creations),
+        *(_with_near_miss(step, kept_names) for step in creations),
         *updates,
         *_plan_conflicts(at, matches),
-        *_plan_leftover(at, matches),
+        *_plan_unmatched(at, matches),
         *(step for name, record in left.items() for step in _plan_uncovering(at, name, record)),
     ]
 
@@ -126,7 +126,7 @@ def plan_matches(
 def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
     """Return the covers of interrupted runs, by the identity of the object that each of them covers."""
     cover = part.writes.cover
-    others = (*matches.leftover, *matches.unwanted)
+    others = (*matches.unmatched, *matches.unwanted)
     return {part.identity(name): record for record in others if cover and (name := cover.covered(record))}
 
 
@@ -194,7 +194,7 @@ def _plan_missing(
                 if is_full
                 else partial(plan_creation, at, name, target_id=ids.get(name))
             )
-            planned += at.exceptions.held_back((name, ids.get(name, name)), missing[name], plan)
+            planned += at.exceptions.without_excepted((name, ids.get(name, name)), missing[name], plan)
         created = {**created, **_created(at.part, planned)}
         steps += planned
     return steps, created
@@ -222,16 +222,16 @@ def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[
     return [at.problem(name, reason, "delete another one: write null in its place")]
 
 
-def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
+def _with_near_miss(step: Step, kept_names: Mapping[str, Key]) -> Step:
     """Return a step, with a hint on a creation if a kept object has a similar name.
 
     Args:
         step: of an object that does not exist.
-        staying: the names of the kept objects, by `_loosely`.
+        kept_names: the names of the kept objects, by `_loosely`.
     """
-    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
+    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in kept_names:
         return step
-    near_miss = NEAR_MISS.format(ascii(staying[_loosely(step.address.name)]))
+    near_miss = NEAR_MISS.format(ascii(kept_names[_loosely(step.address.name)]))
     return replace(step, notes=(*step.notes, *hints(near_miss)))
 
 
@@ -248,35 +248,37 @@ def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:
             return plan_creation(at, pair.name, wanted)
         return plan_pair(at, replace(pair, wanted=wanted))
 
-    return at.exceptions.held_back((pair.name, *pair.record.names), pair.wanted, plan)
+    return at.exceptions.without_excepted((pair.name, *pair.record.names), pair.wanted, plan)
 
 
 def _plan_conflicts(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
     """Plan the wanted objects that match several live ones."""
     steps: list[Step] = []
     for name, conflict in matches.conflicts.items():
-        steps += at.exceptions.held_back((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
+        steps += at.exceptions.without_excepted((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
     return steps
 
 
-def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
+def _plan_unmatched(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
     """Plan the live objects that match no wanted one."""
     steps: list[Step] = []
     for record in sorted(matches.unwanted, key=lambda record: str(record.names[0])):
-        steps += _unless_held(at, record.names, _with_end(plan_deletion(at, record), at.declared_until(record)))
+        steps += _unless_excepted(
+            at, record.names, _with_last_commit(plan_deletion(at, record), at.declared_until(record))
+        )
     grants_access = at.part.access is not None
-    for record in sorted(matches.leftover, key=lambda record: str(record.names[0])):
+    for record in sorted(matches.unmatched, key=lambda record: str(record.names[0])):
         address = at.address(record.names[0])
         steps.append(unmanaged_at(address, record.id, grants_access, record.owner, record.last_used))
     return steps
 
 
-def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
+def _unless_excepted(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps of an object, unless an exception covers the whole object."""
-    return at.exceptions.held_back(names, NO_FIELDS, lambda _: steps)
+    return at.exceptions.without_excepted(names, NO_FIELDS, lambda _: steps)
 
 
-def _with_end(steps: Sequence[Step], commit: str) -> Sequence[Step]:
+def _with_last_commit(steps: Sequence[Step], commit: str) -> Sequence[Step]:
     """Return the steps of a deletion, each with the commit that declared the object last, if it is known."""
     if not commit:
         return steps

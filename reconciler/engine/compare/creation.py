@@ -95,7 +95,7 @@ def from_archives(
     }
 
 
-def archive_around(target: Target, archives: Mapping[Identity, str]) -> str:
+def archive_containing(target: Target, archives: Mapping[Identity, str]) -> str:
     """Return the nearest group from an archive that contains a group, or is it; empty if there is none."""
     above = [(Level.GROUP, path) for path in reversed(target.groups_above)]
     return next((archives[identity] for identity in [target.identity, *above] if identity in archives), "")
@@ -111,7 +111,7 @@ def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
     def arriving(planned: TargetPlan) -> str:
         if planned.target.level is not Level.GROUP or all(change.action != "create" for change in planned.changes):
             return ""
-        return archive_around(planned.target, archives)
+        return archive_containing(planned.target, archives)
 
     return replace(plan, targets=tuple(replace(target, arriving=arriving(target)) for target in plan.targets))
 

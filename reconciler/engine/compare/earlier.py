@@ -38,7 +38,7 @@ class Earlier:
         freed: the identities of names that objects of groups above give up, so that they are free in the section.
         ended: the obstacles to naming subjects that are deleted or renamed, by subject, such as `("user", "bot")`.
         here: the changes of earlier sections of the same target: see `Relations.named`.
-        at_the_top: the changes of the top-level group, whose objects may be named too.
+        in_top_group: the changes of the top-level group, whose objects may be named too.
         broken: the objects of all these sections with a problem, by section and name.
     """
 
@@ -47,7 +47,7 @@ class Earlier:
     freed: frozenset[Key] = frozenset()
     ended: Mapping[tuple[str, Key], Obstacle] = field(default_factory=dict)
     here: Changes = field(default_factory=dict)
-    at_the_top: Changes = field(default_factory=dict)
+    in_top_group: Changes = field(default_factory=dict)
     broken: frozenset[tuple[str, Key | None]] = frozenset()
 
 
@@ -80,7 +80,7 @@ class ChangesAbove:
         """Add the changes of a target: all changes of a group, and changes to users of any target."""
         changes = by_section(planned)
         for change in chain.from_iterable(changes.values()):
-            self._end(change)
+            self._add_ended(change)
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
@@ -88,7 +88,7 @@ class ChangesAbove:
             self._at_the_top[group.casefold()] = changes
         for section, own in changes.items():
             if isinstance(group, str):
-                self._take(group, section, own)
+                self._add_names(group, section, own)
             inherits = self._kinds[section].inherits
             if inherits is None:
                 continue
@@ -103,7 +103,7 @@ class ChangesAbove:
             else:
                 self._anywhere.add(section)
 
-    def _end(self, change: Change) -> None:
+    def _add_ended(self, change: Change) -> None:
         """Add the obstacle to naming a subject that a change deletes or renames."""
         part = self._kinds[change.address.section].part(change.address.part)
         if not isinstance(part, Collection) or part.names.who is None or isinstance(change, Create):
@@ -119,7 +119,7 @@ class ChangesAbove:
             obstacle = Obstacle(change.address, reason, "apply that first, and name it by its new name then")
             self._ended |= {(part.names.who, part.identity(name)): obstacle for name in (old, new)}
 
-    def _take(self, group: str, section: str, changes: Iterable[Change]) -> None:
+    def _add_names(self, group: str, section: str, changes: Iterable[Change]) -> None:
         """Add the names that a section of a group takes or frees for the objects of its projects."""
         place = section, group.casefold()
         for change in changes:
@@ -147,7 +147,7 @@ class ChangesAbove:
                 return {name}, {part.identity(change.renamed_from)}
         return {name} if change.read.below else set(), set()
 
-    def givers(self, planned: TargetPlan) -> Iterator[str]:
+    def groups_freeing_names(self, planned: TargetPlan) -> Iterator[str]:
         """Yield the groups above a project, such as `group acme`, that free names which its objects get."""
         for path in planned.target.groups_above if planned.target.level is Level.PROJECT else ():
             for section, changes in by_section(planned).items():
@@ -155,23 +155,25 @@ class ChangesAbove:
                 if any(not freed.isdisjoint(self._unique_below(change)[0]) for change in changes if freed):
                     yield f"group {path}"
 
-    def before(self, section: Section, at_the_top: Changes, here: TargetPlan) -> Earlier:
+    def changes_before(self, section: Section, in_top_group: Changes, here: TargetPlan) -> Earlier:
         """Return the earlier changes for a section, given the earlier sections of its target."""
-        locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
-        taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
+        locks = {name: lock for locks in self._of_groups_above(section, self._locks) for name, lock in locks.items()}
+        taken = {
+            name: reason for names in self._of_groups_above(section, self._taken) for name, reason in names.items()
+        }
         # Groups are carried out side by side, and all of them before the projects.
         is_later = section.target.level is Level.PROJECT
-        freed = frozenset(name for names in self._above(section, self._freed) for name in names if is_later)
+        freed = frozenset(name for names in self._of_groups_above(section, self._freed) for name in names if is_later)
         broken = frozenset((problem.address.section, problem.address.name) for problem in here.problems)
-        return Earlier(locks, taken, freed, self._ended, by_section(here), at_the_top, broken)
+        return Earlier(locks, taken, freed, self._ended, by_section(here), in_top_group, broken)
 
     @property
-    def ends_some_at_the_top(self) -> bool:
+    def deletes_in_top_groups(self) -> bool:
         """Whether top-level groups delete or replace objects that objects of projects may name."""
         sections = chain.from_iterable(changes.values() for changes in self._at_the_top.values())
         return any(not isinstance(change, Create) for change in chain.from_iterable(sections))
 
-    def at_the_top(self, target: DesiredTarget) -> Changes:
+    def in_top_group(self, target: DesiredTarget) -> Changes:
         """Return the changes of the top-level group of a target."""
         path = target.path if isinstance(target.target.ref, int) else target.target.ref
         top, _, below = (path or "").casefold().partition("/")
@@ -182,9 +184,9 @@ class ChangesAbove:
         if section.target.level is not Level.PROJECT or section.kind not in self._changed:
             return False
         known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
-        return not known or any(True for _ in self._above(section, self._locks))
+        return not known or any(True for _ in self._of_groups_above(section, self._locks))
 
-    def _above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+    def _of_groups_above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
         """Yield the entries of all groups above a section, from the topmost group down."""
         if changes and isinstance(section.target.ref, str):
             names = section.target.ref.casefold().split("/")

@@ -53,7 +53,7 @@ class PartExceptions:
         """Return the exceptions for all of an object, which is then neither created nor changed nor deleted."""
         return tuple(exception for exception in self.covering(names) if self._is_whole(exception))
 
-    def held_back(
+    def without_excepted(
         self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Sequence[Step]]
     ) -> Sequence[Step]:
         """Plan an object without its excepted fields; the changes that are held back become findings `excepted`.
@@ -73,10 +73,12 @@ class PartExceptions:
         lookups = [step for step in steps if isinstance(step, Lookup)]
         kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
         remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
-        told = [replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept]
-        return [*told, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
+        steps_with_fix = [
+            replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept
+        ]
+        return [*steps_with_fix, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
-    def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
+    def excepting_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
         """Return the exceptions that hold back the whole declaration of the part; none if anything is planned.
 
         Args:
@@ -90,8 +92,12 @@ class PartExceptions:
             about = self.covering(())
             declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
             return about if declared and declared.issubset(_names(about, wanted)) else ()
-        held = [self.whole((name,)) for name in wanted]
-        return tuple(dict.fromkeys(exception for item in held for exception in item)) if all(held) and not prune else ()
+        excepting = [self.whole((name,)) for name in wanted]
+        return (
+            tuple(dict.fromkeys(exception for item in excepting for exception in item))
+            if all(excepting) and not prune
+            else ()
+        )
 
     def _is_whole(self, exception: DeclaredException) -> bool:
         """Return whether an exception covers all of an object; a section of several parts has fields of their names."""
@@ -102,21 +108,21 @@ class PartExceptions:
 NO_EXCEPTIONS = PartExceptions()
 
 
-def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
+def excepting_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
     """Return the exceptions that hold back the whole declaration of a section; none if anything is planned."""
-    held = []
+    excepting = []
     for name, wanted in section.wanted.items():
         part = kind.part(name)
-        held.append(PartExceptions(exceptions, part).about_all(wanted, prune=section.prune))
-    return tuple(dict.fromkeys(exception for part in held for exception in part)) if all(held) else ()
+        excepting.append(PartExceptions(exceptions, part).excepting_all(wanted, prune=section.prune))
+    return tuple(dict.fromkeys(exception for part in excepting for exception in part)) if all(excepting) else ()
 
 
-def hold_back(problem: Finding, about: Exceptions) -> Finding:
+def excepted_problem(problem: Finding, about: Exceptions) -> Finding:
     """Return the finding `excepted` for a problem that exceptions cover."""
-    return _held(problem, None, {}, {problem.field: None} if problem.field else {}, about)
+    return _excepted_finding(problem, None, {}, {problem.field: None} if problem.field else {}, about)
 
 
-def less_excepted(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
+def without_excepted_settings(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
     """Return the desired state without excepted settings, for sections that an apply plans again.
 
     Of a section with exceptions, objects are left out altogether: those of sections that are planned again are none.
@@ -161,15 +167,15 @@ def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) ->
     made = {(change.action, change.address): change for change in kept if isinstance(change, Create | Update | Delete)}
     for step in steps:
         if _is_problem(step) and step not in kept:
-            yield hold_back(step, about)
+            yield excepted_problem(step, about)
         elif isinstance(step, Create | Update | Delete):
             before, after = _fields(step)
             same = made.get((step.action, step.address))
             if same is None:
-                yield _held(step, step.action, before, after, about)
+                yield _excepted_finding(step, step.action, before, after, about)
             elif lost := [name for name in after if name not in _fields(same)[1]]:
                 was = {name: before.get(name) for name in lost}
-                yield _held(step, "update", was, {name: after[name] for name in lost}, about)
+                yield _excepted_finding(step, "update", was, {name: after[name] for name in lost}, about)
 
 
 def _fields(change: Change) -> tuple[Fields, Fields]:
@@ -177,7 +183,9 @@ def _fields(change: Change) -> tuple[Fields, Fields]:
     return ({} if isinstance(change, Create) else change.before), ({} if isinstance(change, Delete) else change.after)
 
 
-def _held(step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Finding:
+def _excepted_finding(
+    step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions
+) -> Finding:
     reasons = dict.fromkeys(exception.reason for exception in about)
     until = min(exception.until for exception in about)
     return excepted_at(

@@ -56,14 +56,14 @@ class Matches:
         pairs: the wanted objects with one live object each.
         missing: the wanted objects without a live object, by name.
         conflicts: the wanted objects that match several live ones, by name.
-        leftover: the live objects that match no wanted one, and are kept.
+        unmatched: the live objects that match no wanted one, and are kept.
         unwanted: the live objects that match no wanted one, and are deleted.
     """
 
     pairs: tuple[Pair, ...] = ()
     missing: Mapping[Key, Resource] = dataclasses.field(default_factory=dict)
     conflicts: Mapping[Key, Conflict] = dataclasses.field(default_factory=dict)
-    leftover: tuple[LiveRecord, ...] = ()
+    unmatched: tuple[LiveRecord, ...] = ()
     unwanted: tuple[LiveRecord, ...] = ()
 
     @property
@@ -91,8 +91,8 @@ class Matches:
     def less(self, records: Iterable[LiveRecord]) -> "Matches":
         """Return these matches without some of the unmatched live objects."""
         gone = {id(record) for record in records}
-        leftover = tuple(record for record in self.leftover if id(record) not in gone)
-        return replace(self, leftover=leftover, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
+        unmatched = tuple(record for record in self.unmatched if id(record) not in gone)
+        return replace(self, unmatched=unmatched, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
 
 
 class NamedObjects:
@@ -149,7 +149,7 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
     for name in wanted:
         spellings.setdefault(canonical(name), name)
     pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
-    claimed: set[int] = set()
+    matched: set[int] = set()
     # One object for each identity: two spellings of one name in the manifests declare the same object.
     for key, name in spellings.items():
         resource = wanted[name]
@@ -157,22 +157,22 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
         former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
-        claimed |= {id(record) for record in (*namesakes, *renamed)}
+        matched |= {id(record) for record in (*namesakes, *renamed)}
         others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
-        doubt = _doubt(namesakes, renamed, former_names, others)
-        if doubt is not None:
-            conflicts[name] = Conflict(resource, *doubt)
+        ambiguity = _ambiguity(namesakes, renamed, former_names, others)
+        if ambiguity is not None:
+            conflicts[name] = Conflict(resource, *ambiguity)
         elif namesakes:
             pairs.append(Pair(name, resource, namesakes[0]))
         elif renamed:
             pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
         else:
             missing[name] = resource
-    leftover = tuple(record for record in live if id(record) not in claimed)
-    return Matches(tuple(pairs), missing, conflicts, leftover)
+    unmatched = tuple(record for record in live if id(record) not in matched)
+    return Matches(tuple(pairs), missing, conflicts, unmatched)
 
 
-def _doubt(
+def _ambiguity(
     namesakes: tuple[LiveRecord, ...], renamed: Sequence[LiveRecord], former_names: Sequence[Key], others: Sequence[Key]
 ) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
     """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
@@ -189,14 +189,14 @@ def _doubt(
     if len(namesakes) + len(renamed) <= 1:
         return None
     if not renamed:
-        return crowd(namesakes), ONE_NAME, namesakes
+        return too_many_objects(namesakes), ONE_NAME, namesakes
     former = ", ".join(f'"{old}"' for old in former_names)
     if not namesakes:
-        return crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME, ()
+        return too_many_objects(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME, ()
     return f"both this name and the former {former} are live; delete one of them", "", ()
 
 
-def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
+def too_many_objects(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
     """Return the reason that several objects have a name, with the IDs of those that belong to other users."""
     strangers = [record for record in namesakes if not record.ours]
     whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"

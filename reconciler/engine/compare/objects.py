@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.engine.compare.earlier import ANOTHER_NAME
-from reconciler.engine.compare.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
+from reconciler.engine.compare.matching import ONE_NAME, Conflict, Pair, by_birth, too_many_objects
 from reconciler.engine.compare.obstacles import as_problem
 from reconciler.engine.compare.part import DeclaredPart, PartType
-from reconciler.engine.compare.references import ending_fields, ids_in, losing, unrelated_fields, with_names
+from reconciler.engine.compare.references import (
+    ended_subjects,
+    ids_in,
+    lost_references,
+    unresolved_references,
+    with_names,
+)
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.item import NOTHING, Create, Delete, Finding, Note, Update, hints, pages, unused_names
@@ -67,7 +73,7 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
         change = Update(at.address(), difference.before, after, requests, as_read(record), declared=sent, notes=hints)
         return [*locked, *problems, change]
 
-    return at.exceptions.held_back((), wanted, plan)
+    return at.exceptions.without_excepted((), wanted, plan)
 
 
 def plan_creation(
@@ -83,7 +89,7 @@ def plan_creation(
     writes = at.part.writes
     if writes.create is None:
         return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
-    obstacle = _taken(at, name) or _misled(at, name, None)
+    obstacle = _name_taken(at, name) or _name_collision(at, name, None)
     if obstacle is not None:
         return [as_problem(obstacle)]
     fields = fields_of(wanted)
@@ -92,21 +98,21 @@ def plan_creation(
     refused: list[Step] = [
         *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
         *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
-        *dict(unrelated_fields(at, name, wanted)).values(),
-        *(dict(ending_fields(at, name, wanted)).values() if at.earlier.ended else ()),
+        *dict(unresolved_references(at, name, wanted)).values(),
+        *(dict(ended_subjects(at, name, wanted)).values() if at.earlier.ended else ()),
     ]
     if refused:
         return refused
     ids, unanswered = ids_in(at, name, wanted)
     if unanswered:
         return [step for _, step in unanswered]
-    way = _path(at, name, None, wanted, ids)
-    if not isinstance(way, tuple):
-        return [way]
-    path, told = way
+    path_or_step = _path(at, name, None, wanted, ids)
+    if not isinstance(path_or_step, tuple):
+        return [path_or_step]
+    path, remark = path_or_step
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks, rotation))
+    notes = (*unused_names(former), *hints(_default_values(at, wanted), remark, *ids.remarks, rotation))
     return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
@@ -117,20 +123,20 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     # A renamed token is a pair first: its rotation follows in the next run.
     if age is not None and not is_renamed:
         return plan_rotation(at, name, wanted, age, (record,))
-    obstacle = _unnamable(at, pair)
+    obstacle = _name_obstacle(at, pair)
     if obstacle is not None:
         return [as_problem(obstacle)]
     before, after = differences(wanted, record)
     fixed = {
         **_immutable(at, pair, before, after),
-        **dict(unrelated_fields(at, name, wanted)),
-        **(losing(at, name, without(wanted, after), record) if at.part.relations.named else {}),
+        **dict(unresolved_references(at, name, wanted)),
+        **(lost_references(at, name, without(wanted, after), record) if at.part.relations.named else {}),
     }
     anew = bool(after or is_renamed) and writes.makes_anew(renamed=is_renamed)
     changing = only(wanted, after) if after else NO_FIELDS
     comes = become(record.resource, changing, record.unknown) if anew else changing
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
-    ending = dict(ending_fields(at, name, comes if anew else wanted)) if at.earlier.ended else {}
+    ending = dict(ended_subjects(at, name, comes if anew else wanted)) if at.earlier.ended else {}
     fixed |= ending
     # A replacement deletes the old object: with one of its entries missing, the new one would grant less, or more.
     if anew and (ending or unanswered):
@@ -141,10 +147,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
     if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
         return steps
-    way = (None if is_renamed else _uncoverable(at, name)) or _path(at, name, record, wanted, ids)
-    if not isinstance(way, tuple):
-        return [*steps, way]
-    path, told = way
+    path_or_step = (None if is_renamed else _cover_problem(at, name)) or _path(at, name, record, wanted, ids)
+    if not isinstance(path_or_step, tuple):
+        return [*steps, path_or_step]
+    path, remark = path_or_step
     changed = only(difference.wanted, difference.after)
     requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
     change = Update(
@@ -154,12 +160,12 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         requests,
         as_read(record),
         pair.former,
-        notes=(*hints(_origin_of(record), told, *ids.remarks), *pages(at.part.page_of(record))),
+        notes=(*hints(_origin_of(record), remark, *ids.remarks), *pages(at.part.page_of(record))),
     )
     return [*steps, change]
 
 
-def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
+def _cover_problem(at: DeclaredPart[Collection], name: Key) -> Finding | None:
     """Return the problem that no cover can protect an object while it is replaced; None if there is no problem."""
     cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
     if not cover or len(cover) <= LONGEST_NAME:
@@ -185,7 +191,7 @@ def plan_rotation(
     ours = [record for record in namesakes if record.ours]
     steps: list[Step] = []
     if len(namesakes) > max(1, len(ours)):
-        steps.append(at.problem(name, crowd(namesakes), ONE_NAME))
+        steps.append(at.problem(name, too_many_objects(namesakes), ONE_NAME))
     if not ours:
         if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
             steps.append(at.problem(name, OF_ANOTHER_USER))
@@ -195,7 +201,7 @@ def plan_rotation(
     newest = max(ours, key=by_birth)
     if _age(at, newest) >= age:
         ids = tuple(record.id for record in namesakes if record.id is not None)
-        rotation = f"the old one has reached the age of {written_duration(age)}, and {_end(at.grace)}"
+        rotation = f"the old one has reached the age of {written_duration(age)}, and {_predecessor_end(at.grace)}"
         steps += plan_creation(at, name, wanted, replaces_ids=ids, rotation=rotation)
     # Consumers of the old token need time to take the new one over.
     if _age(at, newest) >= at.grace:
@@ -205,7 +211,7 @@ def plan_rotation(
     return steps
 
 
-def _end(grace: timedelta) -> str:
+def _predecessor_end(grace: timedelta) -> str:
     """Return the time at which the predecessor of a new token is deleted, in words."""
     return f"stays until this one is {written_duration(grace)} old" if grace else "goes with the next run"
 
@@ -216,14 +222,14 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
     namesakes = _namesakes(at, record)
     if len(namesakes) > 1:
         is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
-        return [at.problem(name, crowd(namesakes), ONE_NAME)] if is_first else []
-    way = _path(at, name, record, NO_FIELDS, NO_IDS)
-    if not isinstance(way, tuple):
-        return [way]
-    path, told = way
+        return [at.problem(name, too_many_objects(namesakes), ONE_NAME)] if is_first else []
+    path_or_step = _path(at, name, record, NO_FIELDS, NO_IDS)
+    if not isinstance(path_or_step, tuple):
+        return [path_or_step]
+    path, remark = path_or_step
     old = Existing(at.part, at.section.target, path, name, NO_FIELDS, record, at.siblings)
     losses = (
-        *filter(None, [told]),
+        *filter(None, [remark]),
         *at.part.losses(old),
         *([] if successor_id is None else [f"its successor has the ID {successor_id}"]),
     )
@@ -291,7 +297,7 @@ def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
     return max(at.live.read_at - (record.created_at or at.live.read_at), timedelta())
 
 
-def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
+def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     """Return the obstacle to a name that a group above or a project below has; None if the name is free."""
     identity = at.part.identity(name)
     if identity in at.earlier.taken:
@@ -306,7 +312,7 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     return None
 
 
-def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
+def _name_collision(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
     """Return the obstacle if the service would resolve a name to another object; None if it would not.
 
     Args:
@@ -332,11 +338,11 @@ def _namesakes(at: DeclaredPart[Collection], record: LiveRecord) -> list[LiveRec
     return [own for own in at.objects.own if own.names[0] == record.names[0]]
 
 
-def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+def _name_obstacle(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     """Return the obstacle to the name that a wanted object will have; None if the name is possible."""
     if pair.former is None:
-        return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
-    taken = _taken(at, pair.name) or _taken_over(at, pair)
+        return _name_taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
+    taken = _name_taken(at, pair.name) or _promotion_conflict(at, pair)
     if taken is not None:
         return taken
     writes, fixed = at.part.writes, at.part.names.fixed
@@ -344,10 +350,10 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     reason = pair.record.read_only.get("renamed_from", "cannot be renamed" if never else None)
     if reason is not None:
         return Obstacle(at.address(pair.name), reason)
-    return None if writes.renames else _misled(at, pair.name, None)
+    return None if writes.renames else _name_collision(at, pair.name, None)
 
 
-def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+def _promotion_conflict(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     """Return the obstacle to a rename if a group above promotes the object in this plan; None if none does."""
     taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
     if taker is None:
@@ -387,27 +393,27 @@ def _path(
         wanted: the declared fields.
         ids: the IDs of the subjects that these fields name.
     """
-    misled = None if record is None else _misled(at, record.names[0], record)
+    misled = None if record is None else _name_collision(at, record.names[0], record)
     if misled is not None:
         return as_problem(misled)
-    told = _barred(at, name, _keepers(at, record, wanted, ids))
-    if not isinstance(told, str):
-        return told
+    remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, ids))
+    if not isinstance(remark, str):
+        return remark
     target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
     never_sent = at.exceptions.whole((name,))
     is_numbered = at.part.writes.needs_numeric_id and not never_sent
     if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
-        return target.url + suffix, told
+        return target.url + suffix, remark
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
     if isinstance(number, Obstacle):
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
-    return (f"{target.level}s/{number}/{suffix}", told) if isinstance(number, int) else number
+    return (f"{target.level}s/{number}/{suffix}", remark) if isinstance(number, int) else number
 
 
 @dataclass(frozen=True, slots=True)
-class _Keepers:
+class _ExclusiveWriters:
     """The users who alone may write an object.
 
     Attributes:
@@ -419,14 +425,14 @@ class _Keepers:
     admins: bool = False
 
 
-def _keepers(
+def _exclusive_writers(
     at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
-) -> _Keepers | None:
+) -> _ExclusiveWriters | None:
     """Return the users who alone may write an object; None if roles or groups may write it too.
 
     For a new object, its declared entries count. See `_path` for the arguments.
     """
-    field = at.part.writes.keepers
+    field = at.part.writes.writers
     # Of the rules of a group, the service does not ask.
     if not field or at.section.target.level is not Level.PROJECT:
         return None
@@ -439,10 +445,12 @@ def _keepers(
         listed = [(*identity, ids.numbers.get(identity, 0)) for identity in named]
     users = {called: number for who, called, number in listed if who == "user"}
     others = [called for who, called, _ in listed if who != "user"]
-    return _Keepers(users, bool(others)) if listed and set(others) <= {"admin"} else None
+    return _ExclusiveWriters(users, bool(others)) if listed and set(others) <= {"admin"} else None
 
 
-def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Finding | Lookup | str:
+def _write_barrier(
+    at: DeclaredPart[Collection], name: Key, writers: _ExclusiveWriters | None
+) -> Finding | Lookup | str:
     """Return the problem if the token's owner may not write an object, or the lookup to check that; else a remark.
 
     A free edition stores that only administrators may write, and does not enforce it: so that is only a remark.
@@ -450,27 +458,27 @@ def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -
     Args:
         at: the collection.
         name: the object's name.
-        keepers: see `_keepers`.
+        writers: see `_exclusive_writers`.
     """
-    if keepers is None:
+    if writers is None:
         return ""
     me = at.live.names.get(CALLER, CALLER)
     if isinstance(me, Vocabulary):
         return me
-    if isinstance(me, Obstacle) or any(map(me.has, keepers.users.values())):
+    if isinstance(me, Obstacle) or any(map(me.has, writers.users.values())):
         return ""
-    field = at.part.writes.keepers
-    if keepers.admins:
+    field = at.part.writes.writers
+    if writers.admins:
         return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
             me.unfit
         )
-    those = ", ".join(sorted(map(str, keepers.users)))
+    those = ", ".join(sorted(map(str, writers.users)))
     reason = f"only {those} may change this rule, by {field}: not even an owner or an administrator"
     remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
     return at.problem(name, reason, remedy)
 
 
-def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
+def _default_values(at: DeclaredPart[Collection], wanted: Resource) -> str:
     """Return the default values of fields that a creation leaves out, in words."""
     defaults = at.part.writes.defaults.items()
     return ", ".join(

@@ -11,7 +11,7 @@ An obstacle's `effect` decides:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.engine.compare.exceptions import hold_back
+from reconciler.engine.compare.exceptions import excepted_problem
 from reconciler.model.item import Finding, Item, change_in, not_applicable_at, problem_at, section_of
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -103,4 +103,4 @@ def _left_out(obstacle: Obstacle) -> Finding:
     if obstacle.effect == "not applicable":
         return not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)
     problem = as_problem(obstacle)
-    return hold_back(problem, obstacle.exceptions) if obstacle.effect == "excepted" else problem
+    return excepted_problem(problem, obstacle.exceptions) if obstacle.effect == "excepted" else problem

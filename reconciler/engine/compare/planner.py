@@ -5,15 +5,20 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
 
-from reconciler.engine.compare.bared import keeping_at_the_top, with_bared
-from reconciler.engine.compare.collections import plan_collection, without_itself
+from reconciler.engine.compare.collections import plan_collection, without_own_project
 from reconciler.engine.compare.creation import as_created, existing
 from reconciler.engine.compare.earlier import NOTHING_EARLIER, ChangesAbove, Earlier
-from reconciler.engine.compare.exceptions import PartExceptions, about_section, hold_back, less_excepted
+from reconciler.engine.compare.exceptions import (
+    PartExceptions,
+    excepted_problem,
+    excepting_section,
+    without_excepted_settings,
+)
 from reconciler.engine.compare.objects import plan_settings
 from reconciler.engine.compare.obstacles import as_problem
 from reconciler.engine.compare.part import DeclaredPart
-from reconciler.engine.compare.references import gone_by
+from reconciler.engine.compare.references import deleted_ids
+from reconciler.engine.compare.widened import with_kept_in_top_groups, with_widened
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
@@ -78,18 +83,18 @@ def make_plan(
         done = settled.get(target.target)
         planned.append(done or plan_target(target, live, kinds, desired.grace, planners, above=above))
         above.add(planned[-1])
-    if above.ends_some_at_the_top and not any(target.lookups for target in planned):
-        tops = {target.target: above.at_the_top(target) for target in desired.targets}
-        planned = keeping_at_the_top(planned, tops, live, kinds)
+    if above.deletes_in_top_groups and not any(target.lookups for target in planned):
+        tops = {target.target: above.in_top_group(target) for target in desired.targets}
+        planned = with_kept_in_top_groups(planned, tops, live, kinds)
     excepts = any(target.exceptions for target in desired.targets)
     # Of a target that does not exist, all is read and planned again once it is created.
-    there = existing(desired, live.absent) if live.absent else desired
-    kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
+    current = existing(desired, live.absent) if live.absent else desired
+    kept = without_excepted_settings(current, live.read_at.date(), kinds) if excepts else current
     affected = (section for target in kept.targets for section in target.sections if above.may_affect(section))
-    again: dict[Target, list[Keep]] = {}
+    replanned: dict[Target, list[Keep]] = {}
     for section in affected:
-        again.setdefault(section.target, []).append(_kept(section))
-    return Plan(tuple(target.adding(*again.get(target.target, ())) for target in planned))
+        replanned.setdefault(section.target, []).append(_settings_to_replan(section))
+    return Plan(tuple(target.adding(*replanned.get(target.target, ())) for target in planned))
 
 
 def plan_target(
@@ -114,12 +119,12 @@ def plan_target(
         labels=dict(target.labels),
     )
     today = live.read_at.date()
-    obstacle = _absence(target, live, kinds, today)
+    obstacle = _target_obstacle(target, live, kinds, today)
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
         return replace(empty, sections={"": 0, **{section.kind: 0 for section in target.sections}}, items=(problem,))
     above = above or ChangesAbove(kinds)
-    at_the_top = above.at_the_top(target)
+    in_top_group = above.in_top_group(target)
     planned = empty
     for section in target.sections:
         alone = plan_section(
@@ -129,7 +134,7 @@ def plan_target(
             grace,
             planners,
             exceptions=target.excepts(section.kind, today),
-            earlier=above.before(section, at_the_top, planned),
+            earlier=above.changes_before(section, in_top_group, planned),
         )
         planned = replace(
             planned,
@@ -137,9 +142,9 @@ def plan_target(
             items=(*planned.items, *alone.items),
             lookups=planned.lookups | alone.lookups,
         )
-    whole = with_bared(planned, live, kinds, at_the_top)
-    standing = live.absent.get(target.target.identity)
-    return as_created(whole, standing) if isinstance(standing, ToCreate) else whole
+    whole = with_widened(planned, live, kinds, in_top_group)
+    absent_target = live.absent.get(target.target.identity)
+    return as_created(whole, absent_target) if isinstance(absent_target, ToCreate) else whole
 
 
 def plan_section(
@@ -176,10 +181,10 @@ def plan_section(
             case Singleton(), Resource() as wanted, LiveRecord() as record:
                 steps += planners.settings(at, wanted, record)
             case Collection(), Mapping() as wanted, Objects() as objects:
-                others = without_itself(at, objects.own)
+                others = without_own_project(at, objects.own)
                 count += len(others)
                 planned = planners.collection(at, wanted, others)
-                steps += (*planned, *_unplanned(at, objects, planned))
+                steps += (*planned, *_inherited_and_hidden(at, objects, planned))
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     steps = [*unread.values(), *steps]
@@ -195,32 +200,33 @@ def plan_section(
 def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
-    held = at.exceptions.about_all(wanted, prune=at.section.prune)
-    return hold_back(problem, held) if held else problem
+    held = at.exceptions.excepting_all(wanted, prune=at.section.prune)
+    return excepted_problem(problem, held) if held else problem
 
 
-def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
+def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
     """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"
         yield Finding(at.address(record.names[0]), "inherited", reason, data={"holder": holder.name})
-    gone = gone_by([step for step in steps if isinstance(step, Update | Delete)])
+    gone = deleted_ids([step for step in steps if isinstance(step, Update | Delete)])
     for record, field in objects.hidden:
         if record.id not in gone:
             reason = f"keeps {field} that this token cannot see"
             yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
 
 
-def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
+def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
     """Return one obstacle for a target of which no part is visible; None if any part is.
 
     A target to be created is planned against nothing. A target whose declarations are all excepted has no obstacle.
     """
-    standing = live.absent.get(target.target.identity)
-    if standing is not None:
-        return standing if isinstance(standing, Obstacle) else None
+    absent_target = live.absent.get(target.target.identity)
+    if absent_target is not None:
+        return absent_target if isinstance(absent_target, Obstacle) else None
     held = (
-        about_section(section, target.excepts(section.kind, today), kinds[section.kind]) for section in target.sections
+        excepting_section(section, target.excepts(section.kind, today), kinds[section.kind])
+        for section in target.sections
     )
     if not live.shows_nothing_of(target) or all(held):
         return None
@@ -228,7 +234,7 @@ def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) 
     return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")
 
 
-def _kept(section: Section) -> Keep:
+def _settings_to_replan(section: Section) -> Keep:
     """Return the declared settings of a section that is planned again after a group above it was changed."""
     fields: dict[str, Json] = {}
     for wanted in section.wanted.values():

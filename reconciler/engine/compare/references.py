@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.engine.compare.creation import archive_around
-from reconciler.engine.compare.matching import Matches, crowd
+from reconciler.engine.compare.creation import archive_containing
+from reconciler.engine.compare.matching import Matches, too_many_objects
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import fields_of, numbers_of, quoted, with_rows
@@ -106,7 +106,7 @@ def _circular(above: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]
     return frozenset(circular)
 
 
-def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:
+def unresolved_references(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:
     """Yield each field that names an object of the collection, or a word of a list, that does not exist."""
     yield from _unlisted(at, name, wanted)
     part = at.part
@@ -116,7 +116,10 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
         if circle:
             yield field, at.problem(name, f"would refer to itself: {circle}", "break the circle", field=field)
         elif len(namesakes) > 1:
-            yield field, at.problem(name, crowd(namesakes, f'the name "{key}"'), "write its ID instead", field=field)
+            yield (
+                field,
+                at.problem(name, too_many_objects(namesakes, f'the name "{key}"'), "write its ID instead", field=field),
+            )
         elif any(id(record) in at.siblings.deleted for record in namesakes):
             yield field, at.problem(name, f'this plan deletes the {part.title} "{key}"', "declare it", field=field)
         elif not namesakes and key not in at.siblings.created:
@@ -124,7 +127,7 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
-def ending_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
+def ended_subjects(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
     """Yield a problem for each field that names a user whom the plan deletes or renames."""
     ended = at.earlier.ended
     for field, listed in _subjects_in(at.part, wanted):
@@ -168,7 +171,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         elif not strange <= names.keys():
             unknown = sorted(strange - names.keys())
             reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
-            group = archive_around(at.section.target, at.live.archives)
+            group = archive_containing(at.section.target, at.live.archives)
             remedy = f"or plan again once the archive of group {group} has arrived" if group else "or create it first"
             yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
@@ -210,17 +213,17 @@ def ids_in(
                 numbers[who, called] = number
                 remarks += _remarks(at, who, called, number, field)
             else:
-                unanswered.append((field, _step(at, name, field, number)))
+                unanswered.append((field, _problem_or_lookup(at, name, field, number)))
     for field, named, names in at.part.named_in(wanted):
         for called in names:
             own = [row.id for row in shown.get(field, ()) if row.shown == called]
-            left = _ids_for(at, named, called, own)
-            if isinstance(left, Obstacle | Reference | Vocabulary):
-                unanswered.append((field, _step(at, name, field, left)))
+            ids = _ids_for(at, named, called, own)
+            if isinstance(ids, Obstacle | Reference | Vocabulary):
+                unanswered.append((field, _problem_or_lookup(at, name, field, ids)))
                 continue
-            named_ids[field, called] = left
+            named_ids[field, called] = ids
             if named.within == USERS:
-                remarks += (line for number in left for line in _remarks(at, "user", called, number, field))
+                remarks += (line for number in ids for line in _remarks(at, "user", called, number, field))
     return FieldIds(numbers, named_ids, tuple(dict.fromkeys(remarks))), unanswered
 
 
@@ -234,7 +237,7 @@ def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
     )
 
 
-def called_as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
+def with_sent_names(record: LiveRecord, change: Create | Update) -> LiveRecord:
     """Return an object whose entries have the names that a change has sent by ID.
 
     A subject that is hidden from the token is read as an ID alone: if the number of such entries that were sent equals
@@ -261,12 +264,14 @@ def called_as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
 
 def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: Json, field: str) -> Iterator[str]:
     """Yield a remark if a new entry names a user without access: the service accepts blocked users."""
-    known = _listed(at, who)
+    known = _nameable_subjects(at, who)
     if who == "user" and isinstance(known, Known) and number in known.unfit:
         yield f"{field}: {called} is {known.unfit[number]}, and counts for nothing until that ends"
 
 
-def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup) -> Finding | Lookup:
+def _problem_or_lookup(
+    at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup
+) -> Finding | Lookup:
     if isinstance(answer, Obstacle):
         return at.problem(name, answer.reason, answer.remedy, field=field)
     return answer
@@ -281,7 +286,7 @@ def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: i
         called: its name or ID, as the entry has it.
         number: its ID, if it is known.
     """
-    known = _listed(at, who)
+    known = _nameable_subjects(at, who)
     match known:
         case Vocabulary():
             return known
@@ -292,12 +297,12 @@ def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: i
             return at.live.ids.get(reference, reference) if number is None else number
     numbers = known.get(str(called), ()) if number is None else (number,) * known.has(number)
     if numbers:
-        return _fit(at, who, called, numbers, known)
+        return _usable_id(at, who, called, numbers, known)
     reason = ROSTERS[who].unknown.format(_quoted(called))
-    return _beyond_the_lists(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
+    return _unlisted_subject_id(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
 
 
-def _fit(
+def _usable_id(
     at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known: Known
 ) -> int | Obstacle:
     """Return the ID of a listed subject, or the obstacle to naming it in a rule."""
@@ -314,14 +319,14 @@ def _quoted(called: str | int) -> str:
     return f'"{called}"' if isinstance(called, str) else f"with the ID {called}"
 
 
-def _listed(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
+def _nameable_subjects(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
     """Return all subjects of a kind that an entry may name; see `_names_in`."""
     roster = ROSTERS[who]
     vocabulary = Vocabulary(at.section.target, roster.suffix, roster.key, roster.id_key, roster.within)
     return _names_in(at, vocabulary, is_inherited=roster.is_inherited)
 
 
-def _beyond_the_lists(
+def _unlisted_subject_id(
     at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None
 ) -> int | Lookup | None:
     """Return the ID of a subject that is in no list but that the service accepts, or the lookup to make.
@@ -352,8 +357,8 @@ def _ids_for(
         name: in canonical form.
         shown: the IDs that the object itself shows.
     """
-    changes, above = _changes(at, named)
-    gone = gone_by(changes) | gone_by(above)
+    changes, above = _changes_of_named(at, named)
+    gone = deleted_ids(changes) | deleted_ids(above)
     shows = [number for number in shown if number not in gone]
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
@@ -361,7 +366,7 @@ def _ids_for(
         return ({ID_OF: f"group {name}"},)
     if shows:
         return shows
-    known = _known(at, named, name)
+    known = _ids_by_name(at, named, name)
     if not isinstance(known, Mapping):
         return known
     numbers = known.get(name, ())
@@ -369,20 +374,20 @@ def _ids_for(
         str(change.address.target).casefold() for change in above if change.address.name == name and makes(change)
     ]
     # A name that the target and a group above it both have stands for both.
-    left: list[Json] = [
+    ids: list[Json] = [
         *(number for number in numbers if number not in gone),
         *({CREATED: name, SECTION: named.section, OWNER: owner} for owner in owners),
     ]
-    return left or _missing(at, named, name, is_gone=bool(numbers))
+    return ids or _unknown_object(at, named, name, is_gone=bool(numbers))
 
 
-def _changes(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
+def _changes_of_named(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
     """Return the plan's changes to the objects that a field names: in the same target, and in the top-level group."""
     here = at.earlier.here.get(named.section, ()) if named.section else ()
-    return here, at.earlier.at_the_top.get(named.section, ())
+    return here, at.earlier.in_top_group.get(named.section, ())
 
 
-def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: bool) -> Obstacle:
+def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: bool) -> Obstacle:
     """Return the obstacle of a name without an object: it is deleted, has a problem, or is unknown."""
     if is_gone:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
@@ -394,25 +399,27 @@ def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: 
     return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
 
 
-def losing(at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord) -> dict[str, Finding]:
+def lost_references(
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord
+) -> dict[str, Finding]:
     """Return a problem for each unchanged field that names an object which the plan deletes."""
     problems: dict[str, Finding] = {}
     for field, named, names in at.part.named_in(wanted):
-        gone = gone_by([change for changes in _changes(at, named) for change in changes])
+        gone = deleted_ids([change for changes in _changes_of_named(at, named) for change in changes])
         ending = (row for row in record.entries.get(field, ()) if row.id in gone and row.shown in names)
         for row in ending:
-            missing = _missing(at, named, row.shown, is_gone=True)
+            missing = _unknown_object(at, named, row.shown, is_gone=True)
             problems[field] = at.problem(name, missing.reason, missing.remedy, field=field)
     return problems
 
 
-def gone_by(changes: Iterable[Change]) -> set[int | None]:
+def deleted_ids(changes: Iterable[Change]) -> set[int | None]:
     """Return the IDs of the deleted objects, including those that are recreated under another name."""
     renamed = {change.read.id for change in changes if isinstance(change, Update) and makes_anew(change)}
     return renamed | {change.read.id for change in changes if isinstance(change, Delete)}
 
 
-def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obstacle | Lookup:
+def _ids_by_name(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obstacle | Lookup:
     """Return the IDs by name of all objects that a field may name; for a group, only its own ID."""
     target, section = at.section.target, named.section
     if not named.within:

@@ -74,10 +74,10 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
             if declared_at is not None:
                 place, (name, *former) = declared_at
                 hints.append(RenameHint(section, created.address.title, name, tuple(former), place, targets=1))
-    return united(hints)
+    return merged_hints(hints)
 
 
-def united(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
+def merged_hints(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
     """Return one hint for each item of the manifests, by file and line."""
     items: dict[tuple[str, str, str], list[RenameHint]] = {}
     for hint in hints:
@@ -184,15 +184,15 @@ def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[in
             for position, signs_of in signs.items():
                 for sign in signs_of[strength]():
                     by_sign.setdefault(sign, (set(), set()))[side].add(position)
-        to_new = _others(by_sign.values())
-        to_old = _others((others, those) for those, others in by_sign.values())
+        to_new = _candidates(by_sign.values())
+        to_old = _candidates((others, those) for those, others in by_sign.values())
         for one, (other, *more) in to_new.items():
             if not more and to_old[other] == {one}:
                 del went[one], came[other]
                 yield one, other
 
 
-def _others(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
+def _candidates(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
     """Map each position to its candidates on the other side, at most two: one is a match, two are ambiguous."""
     partners: dict[int, set[int]] = {}
     for these, others in pairs:

@@ -13,7 +13,7 @@ from reconciler.engine.compare.objects import plan_settings
 from reconciler.engine.compare.obstacles import with_obstacles
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.planner import NO_PLAN, PartPlanners, make_plan
-from reconciler.engine.compare.references import called_as_sent
+from reconciler.engine.compare.references import with_sent_names
 from reconciler.model.diff import Fields, as_before, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
 from reconciler.model.item import Create, Delete, Finding, Outcome, Update, hints
@@ -82,7 +82,7 @@ class WayBack:
             earlier: see `make_plan`.
         """
         targets = (
-            replace(target, sections=tuple(self._before(section, live) for section in target.sections))
+            replace(target, sections=tuple(self._with_former_settings(section, live) for section in target.sections))
             for target in left.targets
         )
         before = replace(left, targets=tuple(targets))
@@ -91,12 +91,12 @@ class WayBack:
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
-            left = {part.name: self._left(target, kind, part) for part in kind.parts}
+            left = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
             wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
-    def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
+    def _applied_part(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
         """Return the state of a part after the apply; None if the apply changed nothing there."""
         place = target, kind.name, part.name
         if place in self._settings:
@@ -110,7 +110,7 @@ class WayBack:
         }
         return left or None
 
-    def _before(self, section: Section, live: LiveState) -> Section:
+    def _with_former_settings(self, section: Section, live: LiveState) -> Section:
         """Return a section with its settings before the apply."""
         wanted = dict(section.wanted)
         for name in wanted:
@@ -125,7 +125,7 @@ class WayBack:
         return [*problems, *plan_settings(at, wanted, record)]
 
     def _plan_collection(
-        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
+        self, at: DeclaredPart[Collection], _applied_part: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
     ) -> list[Step]:
         return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
 
@@ -137,7 +137,7 @@ def former_values(
 
     Fields that the service no longer shows because of the update are among them.
     """
-    record = _called_as_left(record, change)
+    record = _with_applied_names(record, change)
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
@@ -193,10 +193,10 @@ class _Objects:
 
     def plan(self) -> list[Step]:
         """Plan the creation of deleted objects, the former values of updated ones, and the deletion of created ones."""
-        created = [*self._left_as_created()]
-        updated = [*self._as_they_were(_only(LiveRecord, created))]
-        unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
-        deleted = [*self._missing()]
+        created = [*self._unchanged_creations()]
+        updated = [*self._restored_updates(_only(LiveRecord, created))]
+        unreferred = [*self._unreferenced(_only(LiveRecord, created), _only(Pair, updated))]
+        deleted = [*self._deletions_to_undo()]
         problems = _only(Finding, [*created, *updated, *unreferred, *deleted])
 
         missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
@@ -209,7 +209,7 @@ class _Objects:
         pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
         unwanted += self._covers({*present, *(pair.name for pair in pairs)})
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
-        return [*problems, *(self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
+        return [*problems, *(self._recreated(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
 
     def _covers(self, names: set[Key]) -> list[LiveRecord]:
         """Return the covers of some objects."""
@@ -218,8 +218,8 @@ class _Objects:
             record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
         ]
 
-    def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
-        """Return a step; a creation gets the notes of a deleted object that is created again: see `_missing`."""
+    def _recreated(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+        """Return a step; a creation gets the notes of the deleted object that it recreates."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
@@ -232,7 +232,7 @@ class _Objects:
         namesakes = [] if self.part.secret_field else self.now.named(name)
         return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
+    def _unchanged_creations(self) -> Iterator[LiveRecord | Finding]:
         """Yield the created objects that are unchanged since."""
         for outcome in self.created:
             change, created, name = outcome.change, outcome.created, outcome.change.address.name
@@ -261,13 +261,13 @@ class _Objects:
         before = change.replaces_ids if isinstance(change, Create) else ()
         return [namesake for namesake in self.now.named(name) if namesake.ours and namesake.id not in before]
 
-    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
+    def _restored_updates(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
         """Yield updated objects with their former names and fields.
 
         Args:
             unwanted: the objects that are deleted, so that their names are free.
         """
-        going = {id(record) for record in unwanted}
+        deleted = {id(record) for record in unwanted}
         for change in self.updated:
             name = change.address.name
             record = self._object(change.read.id, name)
@@ -276,14 +276,14 @@ class _Objects:
             elif record is None:
                 yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
             else:
-                yield from self._as_it_was(change, record, going)
+                yield from self._restored_update(change, record, deleted)
 
-    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Finding]:
+    def _restored_update(self, change: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
         name, present, former = change.address.name, record.names[0], change.renamed_from
         now = None
         if former is not None and not self.now.has_name(record, former):
             taken = [
-                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in going
+                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in deleted
             ]
             if not self.now.has_name(record, name):
                 yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
@@ -296,15 +296,13 @@ class _Objects:
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
 
-    def _without_referred(
-        self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
-    ) -> Iterator[LiveRecord | Finding]:
+    def _unreferenced(self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
         """Yield created objects, except those to which kept objects refer: these are kept too."""
-        going = {id(record): record for record in unwanted}
-        staying = [record for record in self.live if id(record) not in going]
+        deleted = {id(record): record for record in unwanted}
+        staying = [record for record in self.live if id(record) not in deleted]
         back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
         by_reference: dict[Key | None, list[int]] = {}
-        for record in going.values():
+        for record in deleted.values():
             for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
         while staying and self.part.relations.refers:
@@ -314,14 +312,14 @@ class _Objects:
                 for field in {*self.part.relations.refers} - back.get(id(record), set())
                 if (value := getattr(record.resource, field)) is not None
             }
-            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
-            staying = [going.pop(number) for number in referred]
+            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in deleted}
+            staying = [deleted.pop(number) for number in referred]
             for record, key in zip(staying, referred.values(), strict=True):
                 reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
                 yield self.at.problem(record.names[0], reason, STAYS)
-        yield from going.values()
+        yield from deleted.values()
 
-    def _missing(self) -> Iterator[Delete | Pair | Finding]:
+    def _deletions_to_undo(self) -> Iterator[Delete | Pair | Finding]:
         """Yield the deletions of objects to create again, each under the name that the object will have.
 
         With them come pairs of objects that a killed revert has created again, and not closed yet.
@@ -333,7 +331,7 @@ class _Objects:
             for name in dict(named).keys() - dict(gone).keys():
                 yield self.at.problem(name, reason, "revert again later")
         if self.part.names.arrange:
-            yield from self._last_ones([deletion for _, deletion in gone])
+            yield from self._last_deletions([deletion for _, deletion in gone])
             return
         names: set[Key] = set()
         for name, change in gone:
@@ -351,7 +349,7 @@ class _Objects:
                 names.add(self.part.identity(name))
                 yield change
 
-    def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
+    def _last_deletions(self, gone: Sequence[Delete]) -> Iterator[Delete]:
         """Yield the deletions of numbered objects, less as many as were created again since."""
         created = sum(outcome.created is not None and outcome.created.id in self.now.by_id for outcome in self.created)
         again = len(self.live) - (self.found_before - len(gone) + created)
@@ -420,10 +418,10 @@ def _moved(left: Fields, record: LiveRecord) -> str:
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
-def _called_as_left(record: LiveRecord, change: Update) -> LiveRecord:
+def _with_applied_names(record: LiveRecord, change: Update) -> LiveRecord:
     """Return an object with its entries called as in the change that has left it: another token sees other names."""
     read = replace(change.read, fields={**change.read.fields, **change.after})
-    return as_before(called_as_sent(record, change), read) if record.entries else record
+    return as_before(with_sent_names(record, change), read) if record.entries else record
 
 
 def _root(field: str) -> str:

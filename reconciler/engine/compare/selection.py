@@ -75,7 +75,7 @@ def select(desired: DesiredState, selection: RunSelection, *, partly: bool = Fal
     return replace(desired, targets=targets)
 
 
-def remarks(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
+def exclusion_warnings(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
     """Yield warnings about excluded targets: a glob matches none, or no other target is selected."""
     for glob in selection.excluded.written:
         if not any(matches(target, Globs([glob])) for target in desired.targets):
@@ -159,7 +159,7 @@ def selected_targets(plan: Plan, selection: RunSelection, kinds: Kinds) -> froze
         changes = [*current.changes]
         names = created.intersection(name for change in changes for name in needs(change))
         groups = (name for change in changes for request in change.requests for name in owners(request.body))
-        names |= by_name.keys() & {*groups, *above.givers(current)}
+        names |= by_name.keys() & {*groups, *above.groups_freeing_names(current)}
         needed = [by_name[name] for name in names if by_name[name].target not in chosen]
         chosen |= {target.target: target for target in needed}
         todo += needed
@@ -195,7 +195,7 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
     return replace(desired, targets=targets)
 
 
-def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
+def plan_in_shard(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     """Return a shard of a plan; each target is in exactly one shard."""
     targets = (
         DesiredTarget(
@@ -270,7 +270,7 @@ def add_missing(
         if (address.target, address.section) in planned:
             lost = address in unmanaged
         else:
-            lost = (address.target, address.section) not in declared and _spans(selection, address)
+            lost = (address.target, address.section) not in declared and _includes(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
     targets = [target.adding(*missing.pop(target.target, ())) for target in plan.targets]
@@ -291,7 +291,7 @@ def _is_kept(item: Item, addresses: Collection[Address]) -> bool:
     return item.code != "widened"
 
 
-def _spans(selection: RunSelection, address: Address) -> bool:
+def _includes(selection: RunSelection, address: Address) -> bool:
     """Return whether a selection includes an object that no manifest declares, and that has no labels."""
     target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
     return any(selected.sections for selected in _selected([target], replace(selection, only=None)))
