@@ -1,4 +1,4 @@
-"""The limiter: when the next request may be sent, for all threads of a run together.
+"""The `Limiter`: delays requests, for all threads of a run together, until they may be sent.
 
 Three limits hold at once: that of `concurrency` (requests in flight), `Pacer` (the rate that the run sets itself) and
 `Quota` (the rate limit that the service announces). A thread that waits here holds no connection. All threads keep a
@@ -51,7 +51,7 @@ class Limiter:
         self._quota = Quota()
 
     def concurrency(self) -> int:
-        """Return how many requests may be made at once; fewer may be in flight while the service refuses some."""
+        """Return the number of requests that may be made at once; while the service refuses some, fewer are."""
         return self._limit.requests if self._most == AUTO else self._most
 
     def acquire(self, request: str) -> Sent:
@@ -66,7 +66,7 @@ class Limiter:
             with self._changed:
                 self._raise_refusal(request)
                 now = self._clock.monotonic()
-                reason, seconds = self._obstacle(now)
+                reason, seconds = self._reason_to_wait(now)
                 if self._stop.is_set() and (seconds or has_waited):
                     raise Stopped(request, STOPPED)
                 has_waited = True
@@ -114,12 +114,13 @@ class Limiter:
                 self._raise_refusal(request)
             raise Stopped(request, STOPPED)
 
-    def _obstacle(self, now: float) -> tuple[Wait, float]:
-        """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""
+    def _reason_to_wait(self, now: float) -> tuple[Wait, float]:
+        """Return the reason to wait and the seconds: 0 for none, `inf` until a response arrives."""
         if self._held_until > now:
             return self._held_for, self._held_until - now
         if self._limit.in_flight >= self._limit.requests:
             return Wait.CONCURRENCY, inf
+        # Before the own pace: a request that the quota would refuse must not use up its turn.
         left = self._quota.wait(now, self._limit.in_flight)
         if 0 < left < inf:
             self.hold(left, Wait.RATE_LIMIT)
@@ -146,7 +147,7 @@ def _quoted(words: str) -> str:
 
 
 SPACING = 1.02
-"""Requests are this much further apart than the rate allows, so that none falls into the window of the last ones."""
+"""Factor by which requests are spaced wider than the rate allows, so that none falls into an earlier window."""
 
 LATE = 0.01
 """A request may be late by this share of the period without delaying the next one."""
@@ -182,7 +183,7 @@ class QuotaWindow:
         reset: its end by the service's clock, in seconds since 1970.
         ends: its end by our clock's `monotonic`.
         left: requests left in it.
-        whole: requests it began with.
+        whole: the requests it began with.
     """
 
     reset: int

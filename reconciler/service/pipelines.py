@@ -77,7 +77,7 @@ class PipelineTrigger:
         Without the variables where the service refuses these: then the first request has started nothing.
 
         Raises:
-            ServiceError: it was not started, or nobody knows whether it was.
+            ServiceError: it was not started, or that is unknown.
         """
         tls = tls_context(api_url, ca_file, besides=besides)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}
