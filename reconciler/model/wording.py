@@ -22,7 +22,7 @@ NEGATIONS = frozenset(
     {"block", "deny", "disable", "disabled", "disallow", "except", "exclude", "forbid", "ignore", "never", "no", "not"}
     | {"prevent", "remove", "reset", "skip", "without"}
 )
-"""Words that turn a meaning into its opposite: a guess has the same ones as the word that it is a guess for."""
+"""Words that turn a meaning into its opposite: a guess must have the same ones as the unknown word."""
 
 WORD = re.compile("[a-z]+")
 
@@ -55,7 +55,7 @@ def short(text: str) -> str:
 
 
 def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
-    """Say that a word is not among those allowed, and which it may have been meant to be."""
+    """Return the message about an unknown word, with the known word that may have been meant."""
     known = list(allowed)
     guess = closest(word, known)
     if guess:
