@@ -124,9 +124,10 @@ class Commands(click.Group):
             UsageError: there is no such command; the message suggests a similar one.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from reconciler.cli.foreign_words import foreign_command
             from reconciler.model.wording import unknown
 
-            raise click.UsageError(unknown("command", args[0], COMMANDS), ctx)
+            raise foreign_command(args[0], ctx) or click.UsageError(unknown("command", args[0], COMMANDS), ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -183,7 +184,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
-        write_stderr(_usage(error))
+        write_stderr(_usage(error, arguments))
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
     except (click.Abort, KeyboardInterrupt) as error:
         write_stderr("Interrupted.")
@@ -204,12 +205,12 @@ def _run(arguments: list[str]) -> int:
     return int(code) if isinstance(code, int) else 0
 
 
-def _usage(error: click.ClickException) -> str:
+def _usage(error: click.ClickException, arguments: Sequence[str]) -> str:
     """Return the message for a wrong command line, with an example of the command and where the rest is described."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return cli.short_help_text(error.ctx)
     message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
-    message = _unknown_option(error) if isinstance(error, click.NoSuchOption) else message
+    message = _unknown_option(error, arguments) if isinstance(error, click.NoSuchOption) else message
     context = error.ctx if isinstance(error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
     example = "" if command is cli else first_example(command)
@@ -217,29 +218,37 @@ def _usage(error: click.ClickException) -> str:
     return concealed(f"reconciler: {message[:1].lower()}{message[1:]}{shown}\nAll options: {path} --help")
 
 
-def _unknown_option(error: click.NoSuchOption) -> str:
+def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> str:
     """Return that an option is unknown, and which was meant; or that it is one of other commands."""
+    from reconciler.cli.foreign_words import FOREIGN_OPTIONS, single_dash
     from reconciler.model.wording import closest
 
-    parameters = error.ctx.command.params if error.ctx else []
-    names = [option.removeprefix("--") for parameter in parameters for option in parameter.opts]
-    meant = closest(error.option_name.lstrip("-"), names)
+    name, context = error.option_name, error.ctx
+    options = [option for parameter in (context.command.params if context else []) for option in parameter.opts]
+    long = single_dash(name, arguments, options)
+    if long:
+        return long
+    if name in FOREIGN_OPTIONS:
+        return f"unknown option `{name}`; {FOREIGN_OPTIONS[name]}"
+    meant = closest(name.lstrip("-"), [option.removeprefix("--") for option in options])
     hint = f"; did you mean `--{meant}`?" if meant else ""
-    return _of_another_command(error) or f"unknown option `{error.option_name}`{hint}"
+    return _of_another_command(error) or f"unknown option `{name}`{hint}"
 
 
 def _of_another_command(error: click.NoSuchOption) -> str:
-    """Return that an option is one of other commands; empty if it is of none."""
+    """Return that an option is one of other commands, or comes before its command; empty if it is of none."""
     context = error.ctx
-    if context is None or context.parent is None:
+    if context is None:
         return ""
-    commands = {name: cli.get_command(context.parent, name) for name in COMMANDS}
+    commands = {name: cli.get_command(context, name) for name in COMMANDS}
     owners = [
         name
         for name, command in commands.items()
         if command is not None and any(error.option_name in parameter.opts for parameter in command.params)
     ]
     others = ", ".join(owners)
+    if context.parent is None and owners:
+        return f"{error.option_name} is an option of {others}: write options after the command"
     return f"{error.option_name} is an option of {others}, not of {context.info_name}" if owners else ""
 
 

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler import CONFIGURATION
+from reconciler.cli.foreign_words import not_read
 from reconciler.cli.options import ConnectionOptions, PlanningOptions, SourceOptions
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.model.wording import advised
@@ -276,7 +277,8 @@ def checked_api_url(connection: ConnectionOptions) -> str:
         ConfigurationError: there is none, or it is not safe; see `open_client`.
     """
     if not connection.api_url:
-        raise ConfigurationError(f"no service: set RECONCILER_API_URL or --api-url, {SUCH_AS}")
+        foreign = not_read("RECONCILER_API_URL", os.environ)
+        raise ConfigurationError(f"no service: set RECONCILER_API_URL or --api-url, {SUCH_AS}{foreign}")
     if concealed(connection.api_url) != connection.api_url:
         raise ConfigurationError(f"{A_URL} holds a token or a password; it must be the URL alone, {SUCH_AS}")
     try:
@@ -320,7 +322,9 @@ def _token(connection: ConnectionOptions) -> str:
         else os.environ.get("RECONCILER_TOKEN", "").strip()
     )
     if not token:
-        raise ConfigurationError("no token: set RECONCILER_TOKEN or --token-file")
+        raise ConfigurationError(
+            f"no token: set RECONCILER_TOKEN or --token-file{not_read('RECONCILER_TOKEN', os.environ)}"
+        )
     return token
 
 

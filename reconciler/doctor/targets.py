@@ -11,7 +11,7 @@ from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, 
 from reconciler.engine.compare.selection import restrict
 from reconciler.engine.crew import ask_each
 from reconciler.engine.planned import Planned
-from reconciler.engine.rules import why_not_followed
+from reconciler.engine.rules import move_obstacles
 from reconciler.engine.why import (
     NO_RECORD,
     REFUSALS,
@@ -91,7 +91,7 @@ def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> C
     moved = {
         target: obstacle
         for target, move in checked.roster.moves.items()
-        for obstacle in why_not_followed(target, move, follow=checked.run.follow_moved)
+        for obstacle in move_obstacles(target, move, follow=checked.run.follow_moved)
     }
     failed = checked.run.scope.failed
     plan = checked.plan if failed is None else restrict(checked.plan, failed)

@@ -26,7 +26,7 @@ from reconciler.engine.run import Run
 from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP, parent_groups
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
@@ -298,7 +298,7 @@ class _Lists:
                 shown = self._shown.setdefault(path, set())
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
-                    if len(shown) == len(parent_groups(path, self._groups)):
+                    if len(shown) == len(groups_around(path, self._groups)):
                         ready.append(member)
         if ready:
             self._crew.add(partial(self._prepare, ready, self._ahead))
@@ -306,7 +306,7 @@ class _Lists:
     def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
         if self.are_complete:
             return
-        around = {member.path: parent_groups(member.path, self._groups) for member in members}
+        around = {member.path: groups_around(member.path, self._groups) for member in members}
         numbers = {member.path.casefold(): member.id for member in members}
         by_group = {
             group: tuple(member for member in members if group in around[member.path]) for group in self._groups

@@ -18,8 +18,8 @@ from reconciler.errors import NotFound
 from reconciler.gitops.inventory import OpenInventory
 from reconciler.gitops.proof import Proof
 from reconciler.model.absence import (
-    AbsentTarget,
     PartNow,
+    Standing,
     absent,
     departures,
     held_up,
@@ -59,11 +59,11 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
     candidates, stays = absent(inventory, (part for _, part in parts))
     commits = {line.at for line in candidates if line.at}
-    absent_targets_of = dict.fromkeys(commits, AbsentTarget.UNKNOWN)
+    standings = dict.fromkeys(commits, Standing.UNKNOWN)
     if opened.ancestry is not None:
-        absent_targets_of = opened.ancestry.absent_targets_of(commits)
+        standings = opened.ancestry.standings(commits)
     proved = proof(run, declared, inventory, key_of, roster)
-    verdict = judge(candidates, absent_targets_of, proved.declares, opened.obstacle)
+    verdict = judge(candidates, standings, proved.declares, opened.obstacle)
     pruned = {
         (key_of(target), section.kind)
         for target in declared.desired.targets

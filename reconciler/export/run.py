@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.engine.why import ProjectRecord, unfit
+from reconciler.engine.why import ProjectRecord, section_obstacles
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder
@@ -364,7 +364,9 @@ class _Writing:
             return NO_SECTIONS
         record = ProjectRecord(archived=member.archived, off=member.off)
         return frozenset(
-            kind.name for kind in self.kinds.values() if any(unfit(resolved.target.address, kind.needs, record))
+            kind.name
+            for kind in self.kinds.values()
+            if any(section_obstacles(resolved.target.address, kind.needs, record))
         )
 
     def _above(

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.engine.compare.collections import without_itself
+from reconciler.engine.compare.collections import without_own_project
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.export.sections import declarable, item_fields
 from reconciler.manifests.sources import Steps
@@ -216,7 +216,7 @@ class _Drift:
     def _objects(self, part: Collection) -> list[LiveRecord]:
         read = self.live.parts[self.target, self.section.kind, part.name]
         objects = read.own if isinstance(read, Objects) else ()
-        return without_itself(DeclaredPart(self.section, part, self.live), objects)
+        return without_own_project(DeclaredPart(self.section, part, self.live), objects)
 
     def _record(self, part: Any, name: Key | None) -> LiveRecord:
         """Return what a change is about: a settings record, or the object of a name."""

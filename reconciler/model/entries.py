@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_serializer
 
 from reconciler.model.protocols import Json
+from reconciler.model.wording import short
 
 Role = Literal["developer", "maintainer", "admin"]
 
@@ -90,6 +91,29 @@ AN_ENTRY = (
 )
 
 
+NO_ONE = "nobody is the empty list: []"
+"""The message about a word for nobody: "No one" is the value of most push rules on the service's own pages."""
+
+FOREIGN_ROLES: Mapping[object, str] = {
+    0: NO_ONE,
+    "nobody": NO_ONE,
+    "none": NO_ONE,
+    "no access": NO_ONE,
+    "no one": NO_ONE,
+    "no_access": NO_ONE,
+    "no_one": NO_ONE,
+    "noone": NO_ONE,
+    50: "an owner may do all that a maintainer may: write `maintainer`",
+    "owner": "an owner may do all that a maintainer may: write `maintainer`",
+    "admins": "`admins` is the role `admin`",
+    "administrator": "`administrator` is the role `admin`",
+    "developers": "`developers` is the role `developer`",
+    "developers + maintainers": "that is the role `developer`: every higher role may too",
+    "maintainers": "`maintainers` is the role `maintainer`",
+    **dict.fromkeys(("guest", "planner", "reporter", 10, 15, 20), "the service takes no role below `developer`"),
+}
+"""By a word or a number of people, in lower case, what to write instead of it among entries."""
+
 Number = Annotated[int, Field(gt=0)]
 """An ID of the service."""
 
@@ -132,14 +156,32 @@ def _as_tuple(value: object) -> object:
 
 def _entry_advice(entry: object) -> str:
     """Return the fault of an entry; for one in the words of the service's API, the spelling to write."""
-    if not (isinstance(entry, dict) and len(entry) == 1):
+    if not isinstance(entry, dict):
+        return _role_advice(entry)
+    if len(entry) != 1:
         return AN_ENTRY
     ((key, value),) = entry.items()
     if key in ENTRY_IDS and type(value) is int:
         return f"`{key}: {value}` is `{{{ENTRY_IDS[key]}: {value}}}` here"
     role = ROLES.get(value) if type(value) is int else value
     is_role = key == "access_level" and role in ROLES.values()
-    return f"`access_level: {value}` is the entry `{role}` here" if is_role else AN_ENTRY
+    if is_role:
+        return f"`access_level: {value}` is the entry `{role}` here"
+    return _role_advice(value) if key == "access_level" else AN_ENTRY
+
+
+def _role_advice(entry: object) -> str:
+    """Return the message about a value that is no role: the entry to write, if people mean one by it."""
+    if type(entry) is int:
+        return f"`{entry}` is the role `{ROLES[entry]}`" if entry in ROLES else FOREIGN_ROLES.get(entry, AN_ENTRY)
+    if not isinstance(entry, str):
+        return AN_ENTRY
+    word, name = " ".join(entry.lower().split()), short(entry[1:].strip())
+    if word in LEVELS:
+        return f"roles are in lower case: `{word}`"
+    if entry.startswith("@") and name:
+        return f"a user is an entry of its own: {{user: {name}}}; a group: {{group: {name}}}"
+    return FOREIGN_ROLES.get(word, AN_ENTRY)
 
 
 def _is_blank(name: object) -> bool:

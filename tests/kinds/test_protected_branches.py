@@ -601,7 +601,7 @@ PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: acme/fr
             "{user: ada, group: acme}",
             "an entry is a role (developer, maintainer or admin), or one of {user: NAME}",
         ),
-        ("Group", "owner", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
+        ("Group", "owner", "an owner may do all that a maintainer may: write `maintainer`"),
         ("Group", "7", "must be a list"),
         ("Group", "[maintainer]", "an entry is a role (developer, maintainer or admin), or one of {user: NAME}"),
     ],

@@ -265,7 +265,7 @@ def test_what_is_nearly_a_foreign_key_gets_its_answer_and_no_guess_turns_a_meani
         "`user_id: 3` is `{user: 3}` here",
         "`access_level: 40` is the entry `maintainer` here",
         "`access_level: admin` is the entry `admin` here",
-        an_entry,
+        "nobody is the empty list: []",
         an_entry,
         "`deploy_key_id: 5` is `{deploy_key: 5}` here",
         an_entry,
