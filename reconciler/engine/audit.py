@@ -203,14 +203,14 @@ def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
         )
 
 
-def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> TargetPlan:
+def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former) -> TargetPlan:
     """Return a target whose changes name the author of the live value, wherever an event explains it.
 
     Args:
         target: of a plan.
         events: of the target, the newest first.
         kinds: all kinds.
-        former: of the target, by the inventory.
+        recorded_ids: of the target, by the inventory.
     """
     traced: dict[str, Pairs] = {}
 
@@ -221,7 +221,7 @@ def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds
             return change
         if section not in traced:
             traced[section] = [(event, mark) for event in events for mark in trace(event)]
-        author = _author(change, traced[section], kinds, former)
+        author = _author(change, traced[section], kinds, recorded_ids)
         return with_note(change, "changed_by", None if author is None else author.data)
 
     return target.with_changes(with_author)
@@ -232,10 +232,10 @@ def _changed_by(event: AuditEvent) -> ChangedBy:
     return ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> ChangedBy | None:
+def _author(change: Change, traced: Pairs, kinds: Kinds, recorded_ids: Former) -> ChangedBy | None:
     """Return the author of a difference: that of its newest event, if the live value is the one that it set."""
     part = kinds[change.address.section].part(change.address.part)
-    names = {_identity(name, part) for name in _names_of_change(change, former)}
+    names = {_identity(name, part) for name in _names_of_change(change, recorded_ids)}
     about = [
         (event, mark)
         for event, mark in traced
@@ -252,13 +252,15 @@ def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> Chan
     return None if event is None else _changed_by(event)
 
 
-def _names_of_change(change: Change, former: Former) -> list[Key]:
+def _names_of_change(change: Change, recorded_ids: Former) -> list[Key]:
     """Return all names of a changed object, and its ID, since another object may have had its name before.
 
     A deleted object has the recorded IDs: events call some objects by words of their own, such as `All Members`.
     """
     address = change.address
-    gone = former.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
+    gone = (
+        recorded_ids.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
+    )
     number = change.target_id if isinstance(change, Create) else change.read.id
     return [name for name in (address.name, number, *gone) if name is not None]
 
@@ -306,7 +308,7 @@ def _restored_in_section(
                 yield from _round_trips(setting, about, part)
 
 
-def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[DeclaredValue]:
+def _declared(section: Section, part: Part, live: LiveState, traced: Pairs) -> Iterator[DeclaredValue]:
     """Yield all declared objects and fields of a part, with their live values."""
     address = partial(Address, section.target, section.kind, part.name, part.title)
     wanted = section.wanted.get(part.name)
@@ -324,7 +326,7 @@ def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> It
             yield DeclaredValue(address(name), names, None, bool(records))
         if resource is not None and len(records) == 1:
             yield from _fields(resource, records[0], address(name), names)
-    for _, mark in about if section.prune else ():
+    for _, mark in traced if section.prune else ():
         names = frozenset(map(part.identity, mark.names))
         if names and not names & known:
             known |= names
@@ -358,7 +360,7 @@ def _concerns(names: frozenset[Key] | None, field: str | None, declared: Declare
     return same and field in (None, declared.field)
 
 
-def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Finding]:
+def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
     """Yield each time that a value was changed and restored.
 
     The initial value of an object is no change of it: only a declared value can be changed and restored. An entry
@@ -366,7 +368,7 @@ def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[
     """
     left: tuple[AuditEvent, Json] | None = None
     was_declared = True
-    for event, mark in about:
+    for event, mark in traced:
         if not _is_about(declared, mark, part):
             continue
         if mark.field != declared.field:

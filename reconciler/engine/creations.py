@@ -73,7 +73,7 @@ def find_absent(
     listed: dict[Identity, Answer] = {
         name: ExistingTarget(number) for name, number in numbers.items() if number is not None
     }
-    answers = roster.find((target.target for target in creating), created=names, known=listed)
+    answers = roster.find((target.target for target in creating), to_create=names, known=listed)
     if creating and not any(isinstance(answer, ExistingTarget) for answer in answers.values()):
         refuse_unless_api(roster, api_url)
     imports = _ask_imports(roster, creating)
@@ -136,15 +136,15 @@ def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
     return replace(plan, targets=tuple(targets))
 
 
-def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
+def left_out_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
     """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
-    for target, what in left_out.items():
+    for target, what in omissions.items():
         yield logging.DEBUG, f"the import of {target} has left out {what}"
-    if left_out:
-        others = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+    if omissions:
+        others = f" and {len(omissions) - 1} more" if len(omissions) > 1 else ""
         yield (
             logging.INFO,
-            f"The import of {next(iter(left_out))}{others} has left something out (--verbose shows what); once you "
+            f"The import of {next(iter(omissions))}{others} has left something out (--verbose shows what); once you "
             "have checked the project, remove `import` from its manifest",
         )
 
@@ -294,17 +294,17 @@ def _namespace(
     return missing_target_obstacle(parent, creations, skipped_creations)
 
 
-def _in_existing(target: Target, there: ExistingTarget) -> Namespace | Obstacle:
+def _in_existing(target: Target, parent: ExistingTarget) -> Namespace | Obstacle:
     """Return an existing namespace, or the obstacle to creating the target in it."""
     path = target.parent
-    if there.moved_to:
+    if parent.moved_to:
         return Obstacle(
-            target.address, f"group {path} has moved to {there.moved_to}", "use its new path in the manifest"
+            target.address, f"group {path} has moved to {parent.moved_to}", "use its new path in the manifest"
         )
-    if there.personal and target.level is Level.GROUP:
+    if parent.personal and target.level is Level.GROUP:
         reason = f"{path} is the namespace of a user, which holds no groups"
         return Obstacle(target.address, reason, "correct the path")
-    return Namespace(path, there.id, there.visibility)
+    return Namespace(path, parent.id, parent.visibility)
 
 
 def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:

@@ -203,7 +203,7 @@ def _find_groups(
     needed = {target.target.identity for target in selected}
     around = listed | (above & needed)
     wanted = (target.target for target in creating if target.target.identity in around)
-    roster.find(wanted, created=needed)
+    roster.find(wanted, to_create=needed)
 
 
 def _missing_groups(

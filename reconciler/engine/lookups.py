@@ -123,7 +123,7 @@ def _look_up_absent(
             asked[target.identity] = reference
         elif group is not None:
             ids[reference] = missing_target_obstacle(target, creations, skipped_creations)
-    answers = roster.find([creations[name].target for name in asked], created=()) if asked else {}
+    answers = roster.find([creations[name].target for name in asked], to_create=()) if asked else {}
     for name, reference in asked.items():
         match answers[name]:
             case ExistingTarget(id=number):
@@ -154,7 +154,7 @@ def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
 
 
 def doomed_entries(
-    desired: DesiredState, kinds: Kinds, records: Mapping[Reference, Mapping[str, Json]]
+    desired: DesiredState, kinds: Kinds, target_records: Mapping[Reference, Mapping[str, Json]]
 ) -> Iterator[Finding]:
     """Yield a finding for each entry that names a group or project scheduled for deletion.
 
@@ -162,7 +162,7 @@ def doomed_entries(
     """
     days = {
         place: record["marked_for_deletion_on"]
-        for place, record in records.items()
+        for place, record in target_records.items()
         if record.get("marked_for_deletion_on")
         and not is_scheduled_for_deletion(str(record.get(PATH_FIELDS[place.level])))
     }
@@ -184,15 +184,15 @@ def _named(desired: DesiredState, kinds: Kinds) -> Iterator[tuple[Address, str |
                     yield from ((address, *place) for place in _places(part, name, resource))
 
 
-def _places(part: Collection, name: Key, resource: Resource | None) -> Iterator[tuple[str | None, Reference]]:
-    if resource is None:
+def _places(part: Collection, name: Key, declared_object: Resource | None) -> Iterator[tuple[str | None, Reference]]:
+    if declared_object is None:
         return
     if part.names.level is not None:
         yield None, Reference(part.names.level, str(part.identity(name)))
-    for field, listed in part.entries_of(resource):
+    for field, listed in part.entries_of(declared_object):
         subjects = (subject.identity for subject in listed if not isinstance(subject, str))
         yield from ((field, Reference(Level.GROUP, str(called))) for who, called in subjects if who == "group")
-    for field, named, names in part.named_in(resource):
+    for field, named, names in part.named_in(declared_object):
         yield from ((field, Reference(Level.GROUP, called)) for called in names if not named.within)
 
 

@@ -162,7 +162,7 @@ class Roster:
         return target.url.rstrip("/") in self._records
 
     def find(
-        self, targets: Iterable[Target], *, created: Container[Identity], known: Answers | None = None
+        self, targets: Iterable[Target], *, to_create: Container[Identity], known: Answers | None = None
     ) -> dict[Identity, Answer]:
         """Look up which targets exist, and return all answers so far.
 
@@ -172,7 +172,7 @@ class Roster:
 
         Args:
             targets: by path.
-            created: the targets that are created if they are missing; their groups are looked up too.
+            to_create: the targets that are created if they are missing; their groups are looked up too.
             known: targets that a list has shown already, so that they cost no request.
 
         Raises:
@@ -197,7 +197,7 @@ class Roster:
                 del waiting[target.identity]
             inside = [target for target in asked if "/" in str(target.ref)]
             tried |= {target.groups_above[-1] for target in inside}
-            missing = [target for target in inside if answers[target] is None and target.identity in created]
+            missing = [target for target in inside if answers[target] is None and target.identity in to_create]
             parents = [Target(Level.GROUP, target.parent) for target in missing]
             needed = {group.identity: group for group in parents if group.identity not in existing}
             namespaces = ask_each(partial(_ask_namespace, for_projects=for_projects), needed.values(), self)

@@ -120,8 +120,8 @@ def _covers(other: Change, change: Change) -> bool:
     return False
 
 
-def _holds(fields: Mapping[str, object], others: Mapping[str, object]) -> bool:
-    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in others.items())
+def _holds(fields: Mapping[str, object], expected: Mapping[str, object]) -> bool:
+    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in expected.items())
 
 
 def _place(address: Address, kinds: Kinds) -> Place:

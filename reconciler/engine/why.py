@@ -367,9 +367,9 @@ def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRec
     return answer if isinstance(answer, ServiceError) else NO_RECORD
 
 
-def role_name(role: int) -> str:
+def role_name(access_level: int) -> str:
     """Return the service's name for a role."""
-    return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
+    return Role(access_level).name.capitalize() if access_level in set(Role) else f"of access level {access_level}"
 
 
 def absence_obstacle(
@@ -605,18 +605,18 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
             yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, omission_remedies)
 
 
-def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
+def _explain_alike(alike: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
     """Explain failures that are alike by one request, or only the first one; and return the unexplained failures."""
     # Otherwise a missing edition or role would cost a request, and be a problem, for each project of a group.
-    first, *others = failures
-    if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
+    first, *others = alike
+    if first.absent and len(alike) >= MIN_TARGETS_OF_CAUSE:
         cause = group_absence_obstacle(_group(first.target), reader, ask_caller(reader))
-        return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
+        return {place: part for failure in alike for place, part in failure.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
     if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
-    unread = [part for failure in failures for part in failure.unread.items()]
+    unread = [part for failure in alike for part in failure.unread.items()]
     return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 

@@ -173,15 +173,15 @@ def as_read(record: LiveRecord) -> AsRead:
     return AsRead(record.id, record.names, {**shown, **record.unknown}, record.read_only, record.below, numbers)
 
 
-def with_rows(record: LiveRecord, rows: Mapping[str, tuple[EntryRow, ...]]) -> LiveRecord:
+def with_rows(record: LiveRecord, rows_by_field: Mapping[str, tuple[EntryRow, ...]]) -> LiveRecord:
     """Return an object with other entry rows; a field without entries is unchanged."""
-    if rows == record.entries:
+    if rows_by_field == record.entries:
         return record
     fields = dict(fields_of(record.resource))
-    for name, listed in rows.items():
+    for name, listed in rows_by_field.items():
         if name in fields and listed != record.entries[name]:
             fields[name] = [row.shown for row in listed if row.shown is not None]
-    return replace(record, entries=rows, resource=resource_of(type(record.resource), fields))
+    return replace(record, entries=rows_by_field, resource=resource_of(type(record.resource), fields))
 
 
 def as_before(record: LiveRecord, read: AsRead) -> LiveRecord:

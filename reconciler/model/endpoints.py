@@ -452,10 +452,10 @@ class Cover:
         """Return the name of the cover of an object."""
         return f"{name}{self.suffix}"
 
-    def is_one(self, name: Key, held: Resource) -> bool:
+    def is_one(self, name: Key, resource: Resource) -> bool:
         """Return whether an object has a name like a cover, and holds what one does."""
         fields = self.fields.model_fields_set
-        is_alike = all(getattr(held, field) == getattr(self.fields, field) for field in fields)
+        is_alike = all(getattr(resource, field) == getattr(self.fields, field) for field in fields)
         return is_alike and str(name).endswith(self.suffix) and str(name) != self.suffix
 
     def covered(self, record: LiveRecord) -> str:
@@ -856,9 +856,9 @@ class Collection:
         return f"a {word} must not be blank"
 
 
-def _promotable(others: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
+def _promotable(candidates: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
     """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
-    ordered = sorted(others, key=lambda other: other[:2])
+    ordered = sorted(candidates, key=lambda other: other[:2])
     owner_id, _, _, record = ordered[0]
     return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 

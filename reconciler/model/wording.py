@@ -38,10 +38,10 @@ def one(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeioAEIO' else 'a'} {noun}"
 
 
-def listed(words: Iterable[str], last: str = "and") -> str:
+def listed(words: Iterable[str], conjunction: str = "and") -> str:
     """Return `a, b and c`."""
     *most, end = words
-    return f"{', '.join(most)} {last} {end}" if most else str(end)
+    return f"{', '.join(most)} {conjunction} {end}" if most else str(end)
 
 
 def advised(reason: str, remedy: str) -> str:
@@ -85,8 +85,8 @@ def most_like(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARE
 
 
 @lru_cache(maxsize=1024)
-def _most_like(word: str, allowed: tuple[str, ...]) -> str | None:
-    by_lower = {known.lower(): known for known in allowed}
+def _most_like(word: str, choices: tuple[str, ...]) -> str | None:
+    by_lower = {known.lower(): known for known in choices}
     matches = get_close_matches(word, by_lower, n=1)
     return by_lower[matches[0]] if matches else None
 

@@ -376,36 +376,36 @@ class AdaptiveLimit(ConcurrencyLimit):
         if self._before.slowness < 1:
             self._rebase_latency(self._before, self._before.slowness)
 
-    def _judge_leap(self, below: int, before: Load, load: Load) -> None:
+    def _judge_leap(self, rung_below: int, before: Load, load: Load) -> None:
         gain = load.worked_on / before.worked_on
         if gain >= (load.in_flight / before.in_flight) ** FULL_GAIN:
             self._keep(load)
             self._try(LEAP)
             return
         worked_on = before.in_flight * gain
-        enough = next((rung for rung in range(below, self._rung) if LADDER[rung] >= worked_on), self._rung)
+        enough = next((rung for rung in range(rung_below, self._rung) if LADDER[rung] >= worked_on), self._rung)
         self._move(enough)
         self._before = Load(self.requests, before.slowness * max(1, self.requests / worked_on))
         self._higher.due_in = self._higher.patience
 
-    def _judge_higher(self, below: int, before: Load, load: Load) -> None:
+    def _judge_higher(self, rung_below: int, before: Load, load: Load) -> None:
         gain = load.worked_on / before.worked_on
         if gain < GAIN or load.slowness > max(UNHURRIED, before.slowness):
-            self._move(below)
+            self._move(rung_below)
             self._higher.failed()
             return
         self._keep(load)
         if gain > sqrt(load.in_flight / before.in_flight):
             self._try(1)
 
-    def _judge_lower(self, above: int, before: Load, load: Load) -> None:
+    def _judge_lower(self, rung_above: int, before: Load, load: Load) -> None:
         quicker = load.slowness <= before.slowness * sqrt(load.in_flight / before.in_flight)
         if load.worked_on * GAIN >= before.worked_on or (before.slowness > TOO_SLOW and quicker):
             self._keep(load)
             self._higher.due_in = 4
             self._try(-1)
             return
-        self._move(above)
+        self._move(rung_above)
         self._lower.failed()
         if before.slowness > 1:
             self._rebase_latency(before, before.slowness**FORGET)

@@ -92,22 +92,22 @@ class Limiter:
                 self._quota.record(headers, now, self._clock.now())
             self._changed.notify_all()
 
-    def hold(self, seconds: float, reason: Wait, words: str = "") -> None:
+    def hold(self, seconds: float, wait_reason: Wait, words: str = "") -> None:
         """Send no request for this long; `words` are the service's explanation."""
         with self._changed:
             until = self._clock.monotonic() + seconds
             if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
-                LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
+                LOG.info("waiting %.0f s: %s%s", seconds, wait_reason, _quoted(words))
             if until > self._held_until:
-                self._held_until, self._held_for, self._words = until, reason, words
+                self._held_until, self._held_for, self._words = until, wait_reason, words
 
-    def pause(self, request: str, reason: Wait, seconds: float) -> None:
+    def pause(self, request: str, wait_reason: Wait, seconds: float) -> None:
         """Wait, in this thread only.
 
         Raises:
             WaitTooLong, Stopped: see `acquire`.
         """
-        with self._traffic.waiting(reason, self._clock):
+        with self._traffic.waiting(wait_reason, self._clock):
             stopped = self._clock.wait(seconds, self._stop)
         if stopped:
             with self._changed:
@@ -126,10 +126,10 @@ class Limiter:
             self.hold(left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
 
-    def _refuse(self, request: str, reason: Wait, seconds: float) -> None:
+    def _refuse(self, request: str, wait_reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
         text = (
-            f"{reason}{_quoted(self._words)}: retry at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
+            f"{wait_reason}{_quoted(self._words)}: retry at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
             f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)

@@ -24,14 +24,14 @@ def redirect(response: Response) -> str | None:
     return response.headers.get("location") if response.status in FOLLOWED else None
 
 
-def target_of(api_url: str, path: str, location: str) -> str | None:
+def target_of(api_url: str, path: str, redirect_url: str) -> str | None:
     """Return the path of a redirect's location relative to `{api_url}/`; None if it leads out of the API.
 
     Args:
         path: of the request, relative as well.
     """
     try:
-        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", location))
+        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", redirect_url))
         if _origin(here) != _origin(there) or there.username is not None:
             return None
     except ValueError:

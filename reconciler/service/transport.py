@@ -61,19 +61,19 @@ Connect = Callable[[ssl.SSLContext, str | None, Policy, Clock], httpx.BaseTransp
 """How a transport of one request at a time is made: `open_transport`, or a stranger's."""
 
 
-def open_transport(tls: ssl.SSLContext, proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
+def open_transport(tls: ssl.SSLContext, proxy_url: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
     """Return the transport of one request at a time.
 
     Args:
         tls: how the service proves who it is.
-        proxy: the URL of the proxy on the way to it, or None.
+        proxy_url: the URL of the proxy on the way to it, or None.
         policy: its timeouts.
         clock: measures them.
 
     Raises:
         httpx.InvalidURL, ValueError: the proxy cannot be used.
     """
-    checked = None if proxy is None else httpx.Proxy(proxy)
+    checked = None if proxy_url is None else httpx.Proxy(proxy_url)
     deadline = Deadline(clock, policy)
     if checked is not None and checked.url.scheme.startswith("socks"):
         return SocksTransport(tls, checked, deadline)
@@ -124,7 +124,7 @@ class Deadline(httpcore.NetworkBackend):
         try:
             yield
         except FAILURES as error:
-            kind = _kind(error, sent=self.sent)
+            kind = _kind(error, is_sent=self.sent)
             raise kind(str(error) or type(error).__name__, request=request) from error
 
     def moved(self, number: int) -> None:
@@ -158,7 +158,7 @@ class Deadline(httpcore.NetworkBackend):
         return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
 
 
-def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
+def _kind(error: Exception, *, is_sent: bool) -> type[httpx.TransportError]:
     """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
     match error:
         case httpcore.ProxyError():
@@ -168,10 +168,10 @@ def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
         case httpcore.ConnectTimeout():
             return httpx.ConnectTimeout
         case httpcore.TimeoutException():
-            return httpx.ReadTimeout if sent else httpx.ConnectTimeout
-        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not sent:
+            return httpx.ReadTimeout if is_sent else httpx.ConnectTimeout
+        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not is_sent:
             return httpx.LocalProtocolError
-    return httpx.ReadError if sent else httpx.ConnectError
+    return httpx.ReadError if is_sent else httpx.ConnectError
 
 
 class _Stream(httpcore.NetworkStream):
@@ -423,7 +423,7 @@ class _ResponseReader:
         pieces, self.pieces = self.pieces, []
         return pieces
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, received: bytes) -> None:
         """Read what was received, which is not empty.
 
         httptools does not say where an answer ends. The last byte goes alone, and must be what ends it.
@@ -432,9 +432,9 @@ class _ResponseReader:
             httpcore.RemoteProtocolError: it belongs to no answer.
         """
         try:
-            self._parser.feed_data(data[:-1])
+            self._parser.feed_data(received[:-1])
             self.beyond = self.ended
-            self._parser.feed_data(data[-1:])
+            self._parser.feed_data(received[-1:])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.ended:
                 raise httpcore.RemoteProtocolError(f"the response is not HTTP/1.1: {error}") from None
@@ -470,9 +470,9 @@ class _ResponseReader:
         self.phrase = b""
         self.headers = []
 
-    def on_status(self, phrase: bytes) -> None:
+    def on_status(self, fragment: bytes) -> None:
         """Take a part of the phrase."""
-        self.phrase += phrase
+        self.phrase += fragment
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; those behind the body count for nothing."""

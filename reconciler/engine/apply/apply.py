@@ -56,13 +56,13 @@ class TargetRun:
         self._below = referring.below(target)
         self._referred = referring.here(target) | self._below
 
-    def apply(self, again: Mapping[str, Section]) -> None:
+    def apply(self, replanned: Mapping[str, Section]) -> None:
         """Apply the plan, section by section: prepare, send, settle.
 
         Args:
-            again: the sections to read and plan again right before sending, by kind.
+            replanned: the sections to read and plan again right before sending, by kind.
         """
-        preparation = Preparation(self.target, self.targets, self.sender.reader, again)
+        preparation = Preparation(self.target, self.targets, self.sender.reader, replanned)
         for section in self.target.sections:
             ready = preparation.prepare(section)
             self._found[section], self._items[section] = ready.plan.sections[section], ready.plan.items
@@ -313,7 +313,7 @@ class Application:
 
 
 def in_stages(
-    targets: Iterable[TargetPlan], canary: Iterable[Target], again: Mapping[Target, Mapping[str, Section]]
+    targets: Iterable[TargetPlan], canary: Iterable[Target], replanned: Mapping[Target, Mapping[str, Section]]
 ) -> tuple[list[TargetPlan], list[TargetPlan]]:
     """Return two stages: the canary, and all other targets. Creations are separate from declared sections.
 
@@ -323,7 +323,7 @@ def in_stages(
     Args:
         targets: the targets to apply.
         canary: the targets that come first.
-        again: the sections to be read and planned again, by target and kind.
+        replanned: the sections to be read and planned again, by target and kind.
     """
     first: list[TargetPlan] = []
     later: list[TargetPlan] = []
@@ -334,7 +334,7 @@ def in_stages(
             later.append(target)
             continue
         changed = {section_of(change) for change in target.changes}
-        waiting = {*again.get(target.target, ())} if groups else set[str]()
+        waiting = {*replanned.get(target.target, ())} if groups else set[str]()
         late = [name for name in target.sections if name in waiting - changed]
         first.append(target.only([name for name in target.sections if name not in late]))
         later += [target.only(late)] if late else []

@@ -210,20 +210,20 @@ class ObjectCreation:
                 f"{error}; the undelivered token {made.id} {self._delete_created(change, made)}"
             ) from error
 
-    def deliver_again(self, done: Outcome) -> Outcome:
+    def deliver_again(self, outcome: Outcome) -> Outcome:
         """Return a change that was done before, after delivering the value of its token again."""
-        change = done.change
-        if isinstance(change, Create) and done.created and done.created.id is not None:
-            self._made[change.address.section, change.address.part, change.address.name] = done.created.id
+        change = outcome.change
+        if isinstance(change, Create) and outcome.created and outcome.created.id is not None:
+            self._made[change.address.section, change.address.part, change.address.name] = outcome.created.id
         if not (isinstance(change, Create) and self.is_secret(change.address)):
-            return done
+            return outcome
         try:
             self.delivery.hand_over(change.address, [*self.delivery.values(change.address).values()][-1])
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
             reason = f"it exists now, and its value could not be delivered: {error}"
-            return replace(done, status=Status.FAILED, reason=reason)
-        return done
+            return replace(outcome, status=Status.FAILED, reason=reason)
+        return outcome
 
     def is_secret(self, address: Address) -> bool:
         """Return whether an address is that of a token, whose value is delivered."""

@@ -122,9 +122,9 @@ class Imports:
         for creation in self._postponed:
             self.create(creation)
 
-    def _give_up(self, left: Iterable[TargetPlan], time: str) -> None:
+    def _give_up(self, unfinished: Iterable[TargetPlan], time: str) -> None:
         """Give up the targets whose imports are running, or not accepted, when the time is over."""
-        held = [plan.target for plan in left if self.holds_up(plan)]
+        held = [plan.target for plan in unfinished if self.holds_up(plan)]
         for creation in self._postponed:
             if creation.refusal:
                 reason = advised(creation.refusal, f"the service has refused it for {time}: apply again later")
@@ -132,7 +132,7 @@ class Imports:
             else:
                 reason = f"the service has taken no further import for {time}; apply again later"
                 creation.refuse(NotAttempted(Status.SKIPPED, reason))
-        for plan in left:
+        for plan in unfinished:
             state = self._state(plan) if plan.target in held else ImportState(is_running=True)
             self._take(plan.target, state)
             if state.is_running:

@@ -101,10 +101,10 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
     return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
 
 
-def second_outcome(outcome: Outcome, again: TargetPlan) -> Outcome:
+def second_outcome(outcome: Outcome, second_try: TargetPlan) -> Outcome:
     """Return the outcome of a change after the second try: unchanged, unless that has succeeded."""
     address = outcome.change.address
-    for tried in again.outcomes:
+    for tried in second_try.outcomes:
         if tried.change.address == address and tried.status is Status.DONE:
             created = outcome.created or tried.created
             return replace(outcome, status=Status.DONE, reason=DONE_NOW, created=created, unconfirmed=False)

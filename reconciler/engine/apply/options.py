@@ -39,16 +39,16 @@ class NotAttempted:
         return Outcome(change, self.status, self.reason)
 
 
-def with_left_out(targets: Iterable[TargetPlan], left: Plan, not_attempted: NotAttempted) -> list[TargetPlan]:
+def with_left_out(targets: Iterable[TargetPlan], omitted: Plan, not_attempted: NotAttempted) -> list[TargetPlan]:
     """Return targets with their outcomes, including those of changes that were left out.
 
     Args:
         targets: with the outcomes of the attempted changes.
-        left: the part of the plan that was left out.
+        omitted: the part of the plan that was left out.
         not_attempted: the reason why its changes were not attempted.
     """
     by_target = {target.target: target for target in targets}
-    for target in (own for own in left.targets if own.changes):
+    for target in (own for own in omitted.targets if own.changes):
         skipped, begun = target.with_changes(not_attempted.outcome), by_target.get(target.target)
         parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
         by_target[target.target] = joined(target, parts)

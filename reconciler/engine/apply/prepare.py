@@ -62,9 +62,9 @@ class Preparation:
     """
 
     def __init__(
-        self, target: TargetPlan, targets: Targets, reader: TargetReader, again: Mapping[str, Section]
+        self, target: TargetPlan, targets: Targets, reader: TargetReader, replanned: Mapping[str, Section]
     ) -> None:
-        self.target, self.targets, self.again = target, targets, again
+        self.target, self.targets, self.replanned = target, targets, replanned
         self.options, self.reader, self.kinds = targets.options, reader, reader.kinds
 
     def prepare(self, section: str) -> Ready:
@@ -85,8 +85,8 @@ class Preparation:
         filled = self.target.importing or (self.target.arriving and not recheck)
         if filled or self.targets[self.target.target].is_new:
             return self._new_target
-        if section in self.again:
-            return partial(self._parent_changed, self.again[section])
+        if section in self.replanned:
+            return partial(self._parent_changed, self.replanned[section])
         if recheck:
             return self._saved
         return self._written_whole if written_whole(plan, self.kinds) else self._fresh
@@ -135,8 +135,8 @@ class Preparation:
         ready = Ready(replace(planned, items=items), ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
-    def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        planned = _in_place_of(ready, plan_section(again, LiveState(self._parts(again), {}), self.kinds))
+    def _parent_changed(self, declared: Section, ready: Ready) -> Ready:
+        planned = _in_place_of(ready, plan_section(declared, LiveState(self._parts(declared), {}), self.kinds))
         return Ready(planned).settling(exceeding_changes(planned, ready.plan) if self.options.recheck else ())
 
     def _written_whole(self, ready: Ready) -> Ready:

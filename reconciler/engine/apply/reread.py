@@ -57,17 +57,17 @@ class CurrentObjects(NamedObjects):
             return CurrentObjects(self.part, called(self.live))
         return CurrentObjects(self.part, replace(self.live, own=tuple(map(called, self.live.own))))
 
-    def with_only(self, sent: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
+    def with_only(self, changed: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
         """Return the part with the objects of some changes, and without other objects with their names.
 
         Args:
-            sent: the changes, each with its object, also of other parts.
+            changed: the changes, each with its object, also of other parts.
         """
-        sent = [(change, record) for change, record in sent if change.address.part == self.part.name]
+        changed = [(change, record) for change, record in changed if change.address.part == self.part.name]
         if isinstance(self.live, LiveRecord):
-            return CurrentObjects(self.part, sent[0][1])
-        own = {record.id: record for _, record in sent}
-        names = [name for change, _ in sent for name in (change.address.name, getattr(change, "renamed_from", None))]
+            return CurrentObjects(self.part, changed[0][1])
+        own = {record.id: record for _, record in changed}
+        names = [name for change, _ in changed for name in (change.address.name, getattr(change, "renamed_from", None))]
         about = own.keys() | {record.id for record in self.named(*names)}
         others = (record for record in self.live.own if record.id not in about)
         return CurrentObjects(self.part, replace(self.live, own=(*own.values(), *others)))

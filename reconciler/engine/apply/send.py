@@ -183,7 +183,7 @@ def as_made(change: Change, made: Made | None) -> AsRead | None:
 
 
 def put_back(
-    change: Change, part: Part, sent: int, reader: TargetReader, send: Callable[[Request], object]
+    change: Change, part: Part, sent: int, reader: TargetReader, send_request: Callable[[Request], object]
 ) -> tuple[str, bool]:
     """Restore a deleted object; return the result in words, empty if none was deleted, and whether it is complete.
 
@@ -192,7 +192,7 @@ def put_back(
         part: of the object.
         sent: the number of requests that were carried out.
         reader: looks up the subjects that the object named.
-        send: sends a request.
+        send_request: sends a request.
     """
     if not (isinstance(change, Update) and isinstance(part, Collection) and part.writes.cover) or makes_anew(change):
         return "", False
@@ -203,30 +203,30 @@ def put_back(
     if others:
         return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
     try:
-        without = _create(change, part, before, reader, send)
+        without = _create(change, part, before, reader, send_request)
     except ServiceError as error:
         return f"the old one could not be put back: {error}; {stays}", False
     told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
     try:
         for request in change.requests[sent + 1 :]:
-            send(request)
+            send_request(request)
     except ServiceError as error:
         return f"{told}, and the cover could not be deleted: {error}", False
     return told, not without
 
 
 def _create(
-    change: Update, part: Collection, before: Resource, reader: TargetReader, send: Callable[[Request], object]
+    change: Update, part: Collection, before: Resource, reader: TargetReader, send_request: Callable[[Request], object]
 ) -> str:
     """Create an object as it was, or with its roles alone; return the entries that are left out."""
     try:
-        send(_creation(change, part, before, reader))
+        send_request(_creation(change, part, before, reader))
     except (LookupError, Refused):
         named = {
             name: tuple(entry for entry in listed if isinstance(entry, str)) for name, listed in part.entries_of(before)
         }
         left = [entry for _, listed in part.entries_of(before) for entry in listed if not isinstance(entry, str)]
-        send(_creation(change, part, before.model_copy(update=named), reader))
+        send_request(_creation(change, part, before.model_copy(update=named), reader))
         return ", ".join(map(entries.word, left))
     return ""
 

@@ -32,17 +32,17 @@ def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
-def _verified_outcome(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
+def _verified_outcome(attempt: Attempt, live: Reread, differences: Mapping[int, str], sender: Sender) -> Outcome:
     """Return the outcome of a change by live state.
 
     Args:
         attempt: the change.
         live: the parts, as read after the writes.
-        left: see `still_planned`.
+        differences: see `still_planned`.
         sender: of the target.
     """
     outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
-    unread, lacking = live[change.address.section, change.address.part], left.get(id(change))
+    unread, lacking = live[change.address.section, change.address.part], differences.get(id(change))
     if attempt.doubt:
         if lacking is None:
             return outcome
@@ -142,14 +142,16 @@ def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int
 
 
 def _lost(
-    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+    kind: Kind, changed_records: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
 ) -> set[tuple[tuple[str, Key | None], str]]:
     """Return the fields of a section that planning again would change, each with the name of its object."""
     # What a creation replaces may fade, or goes with a later run.
-    changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
+    changes = [
+        replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in changed_records
+    ]
     places = {(kind.name, change.address.part) for change in changes}
     readable = ((place, part) for place, part in live.items() if not isinstance(part, Unreadable))
-    alone = {place: part.with_only(pairs) for place, part in readable if place in places}
+    alone = {place: part.with_only(changed_records) for place, part in readable if place in places}
     planned = planned_again(changes, alone, kinds, unanswered)
     return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
 

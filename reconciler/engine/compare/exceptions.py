@@ -54,16 +54,16 @@ class PartExceptions:
         return tuple(exception for exception in self.covering(names) if self._is_whole(exception))
 
     def without_excepted(
-        self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Sequence[Step]]
+        self, names: Iterable[Key], wanted: Resource, plan_object: Callable[[Resource], Sequence[Step]]
     ) -> Sequence[Step]:
         """Plan an object without its excepted fields; the changes that are held back become findings `excepted`.
 
         Args:
             names: see `covering`.
             wanted: the declared fields.
-            plan: plans the object with any declared fields.
+            plan_object: plans the object with any declared fields.
         """
-        steps = plan(wanted)
+        steps = plan_object(wanted)
         about = self.covering(names)
         whole = [exception for exception in about if self._is_whole(exception)]
         fields = _names(about, wanted) if about and not whole else []
@@ -71,7 +71,7 @@ class PartExceptions:
             return steps
         # An unanswered lookup hides steps: only the plan after its answer shows what the exception holds back.
         lookups = [step for step in steps if isinstance(step, Lookup)]
-        kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
+        kept = lookups if whole else [*lookups, *plan_object(without(wanted, fields))]
         remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
         steps_with_fix = [
             replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept

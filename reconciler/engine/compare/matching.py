@@ -173,26 +173,33 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
 
 
 def _ambiguity(
-    namesakes: tuple[LiveRecord, ...], renamed: Sequence[LiveRecord], former_names: Sequence[Key], others: Sequence[Key]
+    namesakes: tuple[LiveRecord, ...],
+    renamed_records: Sequence[LiveRecord],
+    former_names: Sequence[Key],
+    other_names: Sequence[Key],
 ) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
     """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
     Args:
         namesakes: the live objects with its name.
-        renamed: the live objects with its former names.
+        renamed_records: the live objects with its former names.
         former_names: the former names that live objects have.
-        others: the former names that are names of other wanted objects.
+        other_names: the former names that are names of other wanted objects.
     """
-    if others:
-        reason = f'the former name "{others[0]}" is that of another declared one'
+    if other_names:
+        reason = f'the former name "{other_names[0]}" is that of another declared one'
         return reason, "leave it out of `renamed_from`, or leave that one out", ()
-    if len(namesakes) + len(renamed) <= 1:
+    if len(namesakes) + len(renamed_records) <= 1:
         return None
-    if not renamed:
+    if not renamed_records:
         return too_many_objects(namesakes), ONE_NAME, namesakes
     former = ", ".join(f'"{old}"' for old in former_names)
     if not namesakes:
-        return too_many_objects(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME, ()
+        return (
+            too_many_objects(renamed_records, f"the former name{'s' * (len(former_names) > 1)} {former}"),
+            ONE_NAME,
+            (),
+        )
     return f"both this name and the former {former} are live; delete one of them", "", ()
 
 

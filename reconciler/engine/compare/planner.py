@@ -59,7 +59,7 @@ def make_plan(
     desired: DesiredState,
     live: LiveState,
     kinds: Kinds,
-    earlier: Plan = NO_PLAN,
+    previous_plan: Plan = NO_PLAN,
     planners: PartPlanners = AS_DECLARED,
 ) -> Plan:
     """Compare desired state with live state.
@@ -70,13 +70,13 @@ def make_plan(
         desired: the declared state.
         live: the live state.
         kinds: all kinds.
-        earlier: the plan before the last lookups; its targets without lookups are not planned again.
+        previous_plan: the plan before the last lookups; its targets without lookups are not planned again.
         planners: the functions that plan parts.
     """
     above = ChangesAbove(kinds)
     # A lookup of a group may change what is possible below it: then every target is planned again.
-    waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
-    done_before = () if waits else (target.without_keeps() for target in earlier.targets if not target.lookups)
+    waits = any(target.target.level is Level.GROUP and target.lookups for target in previous_plan.targets)
+    done_before = () if waits else (target.without_keeps() for target in previous_plan.targets if not target.lookups)
     settled = {target.target: target for target in done_before}
     planned: list[TargetPlan] = []
     for target in desired.targets:

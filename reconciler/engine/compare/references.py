@@ -144,14 +144,14 @@ def _subjects_in(part: Collection, wanted: Resource) -> Iterator[tuple[str, Sequ
             yield field, [("user", called) for called in names]
 
 
-def _circle(siblings: Siblings, field: str, start: Key) -> str:
+def _circle(siblings: Siblings, field: str, name: Key) -> str:
     """Return the names through which an object would refer to itself; empty if it would not."""
-    if (field, start) not in siblings.circular:
+    if (field, name) not in siblings.circular:
         return ""
-    passed = [start]
-    while (above := siblings.above[field, passed[-1]]) != start:
+    passed = [name]
+    while (above := siblings.above[field, passed[-1]]) != name:
         passed.append(above)
-    return " > ".join(map(str, (*passed, start)))
+    return " > ".join(map(str, (*passed, name)))
 
 
 def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:

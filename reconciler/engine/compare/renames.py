@@ -142,19 +142,19 @@ def _shape(fields: Fields) -> Shape:
     return tuple(sorted(fields)) if any(value is not None for value in fields.values()) else ()
 
 
-def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
+def _signs(change: Change, fields: Fields, compared_shapes: Iterable[Shape]) -> Signs:
     """Return the signs by which a created or deleted object resembles others.
 
     Args:
         change: the creation or deletion.
         fields: of the object.
-        shapes: the fields to compare.
+        compared_shapes: the fields to compare.
     """
     ref = change.address.target.ref
     name = str(change.address.name).casefold()
     # The patterns of a project begin with its path, and are not alike because of it.
     words = NAME_PART.findall(name.replace(ref.casefold(), "") if isinstance(ref, str) and "/" in ref else name)
-    compared = list(shapes)
+    compared = list(compared_shapes)
 
     def spelling() -> set[Hashable]:
         return {tuple(int(word) if word.isdecimal() else word for word in words)} if words else set()
@@ -192,10 +192,10 @@ def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[in
                 yield one, other
 
 
-def _candidates(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
+def _candidates(sides: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
     """Map each position to its candidates on the other side, at most two: one is a match, two are ambiguous."""
     partners: dict[int, set[int]] = {}
-    for these, others in pairs:
+    for these, others in sides:
         few = set(islice(others, 2))
         for position in these if few else ():
             partners.setdefault(position, set()).update(few)

@@ -72,14 +72,14 @@ class WayBack:
         left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
         self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
-    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: Plan = NO_PLAN) -> Plan:
+    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
         """Plan the revert; see `make_plan`.
 
         Args:
             left: `WayBack.left`, or some targets and sections of it.
             live: the live state.
             kinds: all kinds.
-            earlier: see `make_plan`.
+            previous_plan: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._with_former_settings(section, live) for section in target.sections))
@@ -87,7 +87,7 @@ class WayBack:
         )
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
-        return with_obstacles(make_plan(before, live, kinds, earlier, planners), self._created.values(), kinds)
+        return with_obstacles(make_plan(before, live, kinds, previous_plan, planners), self._created.values(), kinds)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
@@ -296,11 +296,11 @@ class _Objects:
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
 
-    def _unreferenced(self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
+    def _unreferenced(self, unwanted: Iterable[LiveRecord], updates: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
         """Yield created objects, except those to which kept objects refer: these are kept too."""
         deleted = {id(record): record for record in unwanted}
         staying = [record for record in self.live if id(record) not in deleted]
-        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
+        back = {id(pair.record): pair.wanted.model_fields_set for pair in updates}
         by_reference: dict[Key | None, list[int]] = {}
         for record in deleted.values():
             for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
@@ -411,10 +411,10 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
     return [step for step in steps if isinstance(step, sort)]
 
 
-def _moved(left: Fields, record: LiveRecord) -> str:
+def _moved(applied: Fields, record: LiveRecord) -> str:
     """Return the fields that have changed since the apply, as `state: active -> closed`; empty if none has."""
     live = {**fields_of(record.resource), **record.unknown}
-    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
+    moved = {name: was for name, was in applied.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 

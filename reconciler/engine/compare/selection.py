@@ -367,9 +367,9 @@ class _Homes:
         return target.target.ref is not None and any(section.kind in self.inherited for section in target.sections)
 
 
-def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:
+def _topmost(own_ref: Key | None, groups: Collection[str]) -> str | None:
     """Return the topmost of some groups that is above a path, or has that path itself."""
-    parts = str(ref).casefold().split("/")
+    parts = str(own_ref).casefold().split("/")
     return next((path for end in range(1, len(parts) + 1) if (path := "/".join(parts[:end])) in groups), None)
 
 

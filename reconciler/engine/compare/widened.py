@@ -150,7 +150,7 @@ def _losses(part: Collection, field: str, named: Named, widened_records: Iterabl
 
 
 def _with_widened(
-    planned: TargetPlan, widened_records: Sequence[LiveRecord], address: Address, alone: str
+    planned: TargetPlan, widened_records: Sequence[LiveRecord], address: Address, effect: str
 ) -> TargetPlan:
     """Return the target of the widened objects, with a finding or a hint for each.
 
@@ -158,16 +158,16 @@ def _with_widened(
         planned: the target.
         widened_records: the widened objects.
         address: of their collection.
-        alone: the effect on each of them.
+        effect: the effect on each of them.
     """
     changes = by_section(planned).get(address.section, ())
     changed = {change.read.id for change in changes if isinstance(change, Update | Delete)}
     widened = (
-        Finding(replace(address, name=record.names[0]), "widened", alone)
+        Finding(replace(address, name=record.names[0]), "widened", effect)
         for record in widened_records
         if record.id not in changed
     )
-    return _with_effects(planned, address.section, {record.id: alone for record in widened_records}).adding(*widened)
+    return _with_effects(planned, address.section, {record.id: effect for record in widened_records}).adding(*widened)
 
 
 def _with_effects(planned: TargetPlan, section: str, words: Mapping[int | None, str]) -> TargetPlan:
