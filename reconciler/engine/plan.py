@@ -148,7 +148,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
     _log(left_out_remarks(existence.left_out))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
-    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.exclusion_warnings)
+    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
 
 
 def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
@@ -227,6 +227,6 @@ def _warn(sentences: Iterable[object]) -> None:
         LOG.warning("%s", sentence)
 
 
-def _log(exclusion_warnings: Iterable[Remark]) -> None:
-    for level, sentence in exclusion_warnings:
+def _log(remarks: Iterable[Remark]) -> None:
+    for level, sentence in remarks:
         LOG.log(level, "%s", sentence)

@@ -432,7 +432,7 @@ def _exclusive_writers(
 
     For a new object, its declared entries count. See `_path` for the arguments.
     """
-    field = at.part.writes.writers
+    field = at.part.writes.keepers
     # Of the rules of a group, the service does not ask.
     if not field or at.section.target.level is not Level.PROJECT:
         return None
@@ -467,7 +467,7 @@ def _write_barrier(
         return me
     if isinstance(me, Obstacle) or any(map(me.has, writers.users.values())):
         return ""
-    field = at.part.writes.writers
+    field = at.part.writes.keepers
     if writers.admins:
         return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
             me.unfit
