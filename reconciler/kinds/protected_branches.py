@@ -29,7 +29,7 @@ class ProtectedBranch(Item):
         "name": "the name of a protected branch is its key",
         "branch": "the name of a protected branch is its key",
         **{
-            f"{name}_access_level{end}": f"declare the role in `allowed_to_{name}`, such as [maintainer]"
+            f"{name}_access_level{end}": f"declare the role in `allowed_to_{name}`, such as [maintainer]; [] is nobody"
             for name in ("push", "merge", "unprotect")
             for end in ("", "s")
         },

@@ -21,7 +21,7 @@ class ProtectedTag(Item):
         "tag": "the name of a protected tag is its key",
         **dict.fromkeys(
             ("create_access_level", "create_access_levels"),
-            "declare the role in `allowed_to_create`, such as [maintainer]",
+            "declare the role in `allowed_to_create`, such as [maintainer]; [] is nobody",
         ),
         "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
     }
