@@ -7,6 +7,9 @@ __version__ = "0.1.0"
 CONFIGURATION = "reconciler.yaml"
 """The file in the working directory that holds settings of the command line; it is never a manifest."""
 
+SCHEMAS = Path("schemas")
+"""The folder of the schemas by which editors complete and explain manifests."""
+
 
 def built_from() -> str:
     """Return the commit that this package was built from; `a checkout` where it was not built."""

@@ -22,10 +22,10 @@ from pydantic_core import CoreSchema
 
 from reconciler.document.links import WEB_ADDRESS
 from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
-from reconciler.gitops.inventory import BELOW, BRANCH_NAME, INVENTORY_BRANCH, is_branch
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.sources import Document, located, open_source, read_mapping
 from reconciler.manifests.validation import diagnose
+from reconciler.memory.store import BELOW, BRANCH_NAME, INVENTORY_BRANCH, is_branch
 from reconciler.model.resource import read_duration
 from reconciler.model.wording import closest, listed
 from reconciler.reports import FORMATS

@@ -9,13 +9,13 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
+from reconciler.edit.sections import export_target
+from reconciler.edit.targets import ResolvedTarget
 from reconciler.engine.apply import ApplyOptions, apply_plan
 from reconciler.engine.compare.revert import PROMOTED, WayBack
 from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_live, read_part
 from reconciler.errors import Stopped
-from reconciler.export.sections import export_target
-from reconciler.export.targets import ResolvedTarget
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection

@@ -15,15 +15,15 @@ from reconciler.document.document import PastApply, RunDocument, refuse_unless_c
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.prepare import declared_again
 from reconciler.errors import PlanRefused
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
+from reconciler.memory.projection import Basis
 from reconciler.model.creation import Creation, Import, Namespace, creation_in, creation_of
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine, UnknownLine
 from reconciler.model.item import Finding, Keep
 from reconciler.model.plan import Plan
 from reconciler.model.protocols import Request
 from reconciler.model.resource import Resource
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
-from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
 from tests.building import KINDS, section, target_plan
 from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
@@ -31,6 +31,16 @@ from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt, tree
 
 NO_PART = "damaged, or made by another reconciler, or with a package that is not installed here: no section has the name '{}' and a part '{}'"
+
+KEPT = {
+    "target": "project acme/payments/api",
+    "section": "milestones",
+    "part": "boards",
+    "title": "x",
+    "name": "a",
+    "action": "keep",
+    "id": 1,
+}
 
 Spoil = Callable[[dict[str, Any]], object]
 
@@ -50,19 +60,6 @@ def test_the_same_plan_is_the_same_text() -> None:
 
 def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
     """A path of an allowlist that looks like a number stays another name than a number."""
-    run = Applied(
-        "1a" * 20,
-        (
-            PartAfter("project 7", "milestones", "milestones", {"1.0": (31,), "2.0": ()}, listed=(31, 40)),
-            PartAfter("project 7", "job_token_scope", "groups", {"7": (7,), 8: (8,)}),
-        ),
-        (TargetAfter("project 7", "acme/api", "1:9f", date(2027, 3, 2), done=True),),
-        whole=False,
-        declared=frozenset({("project 7", "milestones", "milestones"), ("group 7", "milestones", "milestones")}),
-        unknown=frozenset({"project 8"}),
-        released=frozenset({("project 7", "epics"), ("project 7", "milestones")}),
-        backwards=True,
-    )
     old = ObjectLine("project 7", "milestones", "milestones", "0.9", 30, "2b" * 20)
     entry = ObjectLine("project 7", "job_token_scope", "groups", 8, 8, "1a" * 20)
     seen = Inventory(
@@ -72,21 +69,34 @@ def test_a_saved_plan_keeps_what_its_apply_records_in_the_inventory() -> None:
         {old.key: old, entry.key: entry},
         (UnknownLine("project 7", '{"target": "project 7", "section": "later", "name": "\u2028"}', "1a" * 20),),
     )
-    prospect = Prospect(run, seen, (old,))
+    basis = Basis(
+        seen=seen,
+        commit="1a" * 20,
+        absent=(old.key,),
+        missing=(entry.key,),
+        declared={"group 7": ("milestones/milestones",), "project 7": ("job_token_scope/groups",)},
+        released={"project 7": ("epics", "milestones")},
+        unknown=("project 8",),
+    )
     apply = PastApply("9f" * 20, NOON, "Mona", {"created": 3}, "1a" * 20, None, "", "", "")
     remarks = ("1 object no longer declared stays",)
-    saved = saying(replace(sample(), inventory=prospect, applies=(apply,)), Finding(None, "stays", *remarks))
+    judged = tuple(replace(target, digest="1:9f", again=date(2027, 3, 2), done=True) for target in sample().targets)
+    kept = Keep(Address(API, "milestones", "milestones", "milestone", "1.0"), 31)
+    saved = replace(sample(), inventory=basis, applies=(apply,), targets=judged, items=(kept, *sample().items))
+    saved = saying(saved, Finding(None, "stays", *remarks))
     text = save(saved)
     assert load_plan(text, KINDS) == saved
     with pytest.raises(PlanRefused, match="was edited"):
-        load_plan(text.replace('"id": 30', '"id": 31'), KINDS)
+        load_plan(text.replace('"id": 31', '"id": 32'), KINDS)
     content = json.loads(text)
-    content["inventory"]["seen"][0] = "{}"
     del content["checksum"]
-    with pytest.raises(
-        PlanRefused, match="is damaged: the inventory in it cannot be read: its first line is malformed"
+    for first, reason in (
+        ("{}", "is damaged: the inventory in it cannot be read: its first line is malformed"),
+        (None, "inventory"),
     ):
-        load_plan(with_checksum(content), KINDS)
+        content["inventory"]["seen"][0] = first
+        with pytest.raises(PlanRefused, match=reason):
+            load_plan(with_checksum(content), KINDS)
 
 
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
@@ -440,6 +450,7 @@ def of_no_section(plan: dict[str, Any]) -> None:
             "damaged: 'project acme/payments/api' is no target of the level project",
         ),
         (of_no_section, NO_PART.format("hooks", "hooks")),
+        (lambda plan: plan["items"].append(KEPT), NO_PART.format("milestones", "boards")),
         (lambda plan: first(plan).update(part="boards"), NO_PART.format("milestones", "boards")),
     ],
 )

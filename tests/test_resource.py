@@ -5,7 +5,10 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from reconciler.model.resource import Resource, Rotated
+from reconciler.model.diff import fields_of
+from reconciler.model.resource import Resource, Rotated, name_shown, recognized
+from reconciler.model.targets import Level
+from tests.building import KINDS
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,20 @@ def test_former_names_are_one_or_many() -> None:
 
 def test_a_resource_without_rules_contradicts_nothing_and_leaves_no_doubt() -> None:
     assert [*Resource().errors(), *Resource().warnings()] == []
+
+
+def test_an_unknown_value_hides_neither_its_neighbours_nor_other_fields() -> None:
+    model = KINDS["notification_settings"].models[Level.PROJECT]
+    assert isinstance(model, type)
+    assert issubclass(model, Resource)
+    resource, unknown = recognized(model, {"level": "custom", "events": {"new_note": True, "new_issue": "often"}})
+    assert dict(fields_of(resource)) == {"level": "custom", "events.new_note": True}
+    assert unknown == {"events.new_issue": "often"}
+    resource, unknown = recognized(model, {"level": ["loud"], "events": {}})
+    assert (dict(fields_of(resource)), unknown) == ({}, {"level": "a list"})
+
+
+@pytest.mark.parametrize("name", [None, 1.5, ["a"], {}], ids=repr)
+def test_what_is_neither_text_nor_a_number_names_nothing(name: object) -> None:
+    with pytest.raises(TypeError):
+        name_shown(name)

@@ -34,9 +34,10 @@ from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system import clock
 
 if TYPE_CHECKING:
-    from reconciler.accept import Acceptance, Deferral
-    from reconciler.gitops.proposals import ProposalTarget
+    from reconciler.edit.differences import Acceptance
+    from reconciler.edit.excepting import Deferral
     from reconciler.model.item import Finding
+    from reconciler.reports.proposals import ProposalTarget
 
 LOG = logging.getLogger("reconciler")
 
@@ -118,11 +119,11 @@ def accept(
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
     code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
-        from reconciler.gitops.proposals import ProposalTarget
+        from reconciler.reports.proposals import ProposalTarget
 
         _propose(connection, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
         return code
-    from reconciler.accept.files import write_texts
+    from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
     with heeding(patience=1):
@@ -143,7 +144,7 @@ def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Defer
     Raises:
         UsageError: one option is missing, or the day is none or over.
     """
-    from reconciler.accept import Deferral
+    from reconciler.edit.excepting import Deferral
 
     if only_locks and until is None:
         raise UsageError("--only-locks goes with --until DAY --reason TEXT")
@@ -196,8 +197,8 @@ def _propose(
     deferral: "Deferral | None",
 ) -> None:
     """Commit the texts to a branch of a project, and open or update its merge request."""
-    from reconciler.gitops.proposals import Proposal, open_merge_request, propose
     from reconciler.model.wording import counted
+    from reconciler.reports.proposals import Proposal, open_merge_request, propose
 
     project = place.project
     files = counted(len(accepted.texts), "file")
@@ -265,11 +266,12 @@ def _accept_drift(
     connection: ConnectionOptions,
     output: OutputOptions,
 ) -> "Acceptance":
-    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.accept`."""
-    from reconciler.accept import Drift, ManifestFiles, accept_until
-    from reconciler.accept import accept as accept_all
-    from reconciler.accept.files import linked_files
+    """Read manifests and live state, and return the manifests that agree with it: see `reconciler.edit`."""
     from reconciler.cli.planning import run_of
+    from reconciler.edit.accept import accept as accept_all
+    from reconciler.edit.differences import Drift, ManifestFiles
+    from reconciler.edit.excepting import accept_until
+    from reconciler.edit.writing import linked_files
     from reconciler.engine.plan import compared, with_origins
 
     inputs = inputs_of(sources, partial(tokens_of, connection))

@@ -13,10 +13,10 @@ from reconciler.cli.inventory import last_applies
 from reconciler.cli.options import CONNECTION, ConnectionOptions
 from reconciler.cli.stdout import write_stdout
 from reconciler.errors import ConfigurationError, UsageError
-from reconciler.model.inventory import COMMIT_SHA
+from reconciler.memory.inventory import COMMIT_SHA
 
 if TYPE_CHECKING:
-    from reconciler.gitops.apply_log import Apply, KilledRun
+    from reconciler.memory.apply_log import Apply, KilledRun
 
 LOG = logging.getLogger("reconciler")
 
@@ -97,7 +97,7 @@ def list_reports(form: str, connection: ConnectionOptions) -> None:
     Raises:
         UsageError: the format is none of the log's.
     """
-    from reconciler.gitops.clone import clone_here
+    from reconciler.memory.clone import clone_here
     from reconciler.reports.log import log_json, log_text
 
     if form not in ("text", "json"):
@@ -118,7 +118,7 @@ report from the artifacts of its job, then: reconciler revert REPORT
 
 
 def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
-    from reconciler.gitops.apply_log import latest, latest_change, short
+    from reconciler.memory.apply_log import latest, latest_change, short
 
     killed = _killed()
     name = latest(applies, killed)
@@ -148,8 +148,8 @@ def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
 
     A file comes after them: a commit can bring one of any name, and `./NAME` names it.
     """
-    from reconciler.gitops.apply_log import named
-    from reconciler.gitops.clone import clone_here
+    from reconciler.memory.apply_log import named
+    from reconciler.memory.clone import clone_here
 
     clone = clone_here()
     ids = {apply.id for apply in named(applies, name)}
@@ -171,8 +171,8 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
     Raises:
         ConfigurationError: the clone does not have it; the message says who may.
     """
-    from reconciler.gitops.apply_log import short
-    from reconciler.gitops.clone import clone_here
+    from reconciler.memory.apply_log import short
+    from reconciler.memory.clone import clone_here
 
     clone = clone_here()
     file = clone.report_of(name) if clone else None
@@ -187,7 +187,7 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
 
 def _where(logged: "Apply | None") -> str:
     """Return where the report of an apply is: among the artifacts of its job, or in the clone where it ran."""
-    from reconciler.gitops.clone import report_name
+    from reconciler.memory.clone import report_name
 
     if logged is None:
         return "where that apply ran"
@@ -198,7 +198,7 @@ def _where(logged: "Apply | None") -> str:
 
 def _killed() -> "list[KilledRun]":
     """Return the runs of this clone that were killed since the last one that came to its end."""
-    from reconciler.gitops.clone import clone_here
+    from reconciler.memory.clone import clone_here
 
     clone = clone_here()
     return clone.killed if clone else []

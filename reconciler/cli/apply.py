@@ -42,7 +42,6 @@ from reconciler.cli.options import (
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error, write_stderr
 from reconciler.cli.pipelines import pipeline_of, start
 from reconciler.cli.progress import shown
-from reconciler.cli.recording import STILL_DECLARED, Recording
 from reconciler.cli.results import style_of, write_plan, write_reports_so_far, write_result
 from reconciler.cli.settings import allowed_deletes, connected, duration, tokens_of
 from reconciler.cli.sources import inputs_of
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from reconciler.document.document import RunDocument
     from reconciler.document.guard import Limits
     from reconciler.engine.apply import Application, ApplyOptions, FailureLimit, TokenSink
-    from reconciler.model.plan import TargetPlan
+    from reconciler.memory.store import OpenInventory
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.webhook import Webhook
@@ -66,6 +65,8 @@ LOG = logging.getLogger("reconciler")
 
 RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
 """The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
+
+STILL_DECLARED = "The manifests still declare what this revert undid: revert their commit too."
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -156,6 +157,7 @@ def apply(
     In a job of GitLab CI, writes below .reconciler; with `parallel`, each job applies its part of the plan.
     """
     from reconciler.cli.planning import draw
+    from reconciler.cli.recording import checked
     from reconciler.engine.apply import ApplyOptions, Stop
     from reconciler.kinds import all_kinds
     from reconciler.model.progress import Progress
@@ -193,11 +195,11 @@ def apply(
         first = _canary_of(saved, canary)
         if any(saved.changes) and not yes:
             _ask(saved, output)
-        recording = Recording(inventory, saved)
-        saved = recording.check()
+        saved, stale = checked(inventory, saved)
         options = ApplyOptions(
             verify=not no_verify,
             recheck=plan_file is not None,
+            stale=stale,
             deliver=sink,
             stop=Stop(client.stop),
             write_log=held.log,
@@ -208,7 +210,9 @@ def apply(
             now=client.now,
             own_tokens=secrets(),
         )
-        report, code = _carry_out(recording, client, options, held, output, job=job, canary=canary or "", hook=hook)
+        report, code = _carry_out(
+            saved, inventory, client, options, held, output=output, job=job, canary=canary or "", hook=hook
+        )
         if code and plan_file is not None and os.environ.get("CI"):
             LOG.warning("%s", RETRIED)
         if pipeline is not None and code == 0 and report.has_done:
@@ -304,8 +308,6 @@ def revert(
         saved = draw_way_back(client, apply, selection, planning, output)
         saved = replace(saved, limits=replace(saved.limits, sink=sink is not None))
         _refuse_guarded(saved, output)
-        recording = Recording(inventory, saved)
-        recording.check()
         options = ApplyOptions(
             verify=not no_verify,
             deliver=sink,
@@ -315,7 +317,7 @@ def revert(
             now=client.now,
             own_tokens=secrets(),
         )
-        _, code = _carry_out(recording, client, options, held, output)
+        _, code = _carry_out(saved, inventory, client, options, held, output=output)
         return code
 
 
@@ -487,35 +489,33 @@ def _ask(saved: "RunDocument", output: OutputOptions) -> None:
 
 
 def _carry_out(
-    recording: Recording,
+    saved: "RunDocument",
+    inventory: "OpenInventory",
     client: "Client",
     options: "ApplyOptions",
     journal: HeldJournal,
-    output: OutputOptions,
     *,
+    output: OutputOptions,
     job: Job | None = None,
     canary: str = "",
     hook: "Webhook | None" = None,
 ) -> "tuple[RunDocument, int]":
     """Apply the plan, write the report, complete or not, store the inventory; return the report and the exit code."""
+    from reconciler.cli.recording import marked, store
     from reconciler.document.plans import canary_of, make_report, plan_of
     from reconciler.engine.apply import Application
     from reconciler.kinds import all_kinds
     from reconciler.model.item import RUN_ENDED
     from reconciler.reports import render_report
 
-    saved = recording.saved
     plan = plan_of(saved)
     application, stop = Application(plan, client, all_kinds(), options), options.stop
     started = client.now()
 
-    def outcomes() -> "list[TargetPlan]":
-        return recording.outcomes(application.outcomes)
-
     def report() -> "RunDocument":
         return make_report(
             saved,
-            outcomes(),
+            application.outcomes,
             started,
             client.traffic,
             client.now().replace(microsecond=0),
@@ -528,7 +528,7 @@ def _carry_out(
         LOG.info("Finishing the requests in flight; a second signal stops at once.")
         write_reports_so_far(partial(render_report, report()), output)
 
-    with recording.marked(started):
+    with marked(inventory, saved, started):
         with heeding(finish, patience=inf) as signals:
             try:
                 with (
@@ -548,7 +548,7 @@ def _carry_out(
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
-        code = recording.store(outcomes(), done, code, canary, first, application=application, client=client)
+        code = store(inventory, saved, done, code, canary=canary, first=first, application=application, client=client)
     if done.reverts and done.has_done:
         LOG.info("%s", STILL_DECLARED)
     if code > of_signal(0):

@@ -35,9 +35,9 @@ def backup(*, connection: ConnectionOptions, group: str, file: Path, wait: str) 
     """
     from reconciler.engine.roster import has_other_level
     from reconciler.engine.why import path_remedy
-    from reconciler.export.backup import PAUSE, back_up
     from reconciler.model.targets import Level, Target
     from reconciler.model.wording import counted
+    from reconciler.service.backup import PAUSE, back_up
 
     seconds = duration("--wait", wait).total_seconds()
     if file.suffix != ".gz":

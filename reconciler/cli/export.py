@@ -17,7 +17,7 @@ from reconciler.cli.stdout import write_stdout
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.export.run import ExportResult
+    from reconciler.edit.export import ExportResult
 
 LOG = logging.getLogger("reconciler")
 
@@ -109,15 +109,15 @@ def export(
     that a lock holds or an exception accepts stay. Sections that it does not declare are added only if --section names
     them.
 
-    With --as-set, a profile has what projects share, with {path} and {name} for their own names, so that all files have
-    the fewest lines. A project that deviates gets a document for the rest; one that does not fit the profile is
-    excluded from the set. Later exports keep profile and set.
+    With --as-set, a profile has what most projects share, with {path} and {name} for their own names. A project that
+    deviates gets a document for the rest; one that does not fit the profile is excluded from the set. Later exports
+    keep profile and set.
 
     Leaves out, with a warning, what cannot be read or declared, such as two trigger tokens of one description. Never
     writes secrets. Exits with 3 if some targets could not be read, and with 1 if none could.
     """
-    from reconciler.export.run import Layout, run_export
-    from reconciler.export.targets import ExportRequest
+    from reconciler.edit.export import Layout, run_export
+    from reconciler.edit.targets import ExportRequest
     from reconciler.kinds import all_kinds
     from reconciler.model.targets import Level
 
@@ -152,7 +152,7 @@ def export(
 
 def _tell(done: "ExportResult") -> None:
     """Warn of what was left out, and write the names of the files that were written to stdout."""
-    from reconciler.export.left_out import causes
+    from reconciler.edit.left_out import causes
     from reconciler.model.wording import counted
 
     warn(causes(each for each in done.left_out if not each.sort))

@@ -14,13 +14,13 @@ from reconciler.cli.command import command
 from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, ConnectionOptions, OutputOptions
 from reconciler.cli.progress import watched
+from reconciler.cli.scaffold import COMPONENTS
 from reconciler.cli.settings import checked_api_url, connected
 from reconciler.cli.sources import warn
 from reconciler.cli.stdout import write_stdout
-from reconciler.gitops.scaffold import COMPONENTS
 
 if TYPE_CHECKING:
-    from reconciler.export.run import ExportResult
+    from reconciler.edit.export import ExportResult
 
 LOG = logging.getLogger("reconciler")
 
@@ -63,8 +63,8 @@ def init(
     Leaves files that exist alone, and names them. Writes nothing outside of this folder, nor through a link. Exits with
     3 if a file or a part of a group is missing, and with 1 if nothing was written.
     """
-    from reconciler.export.left_out import causes
-    from reconciler.gitops.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
+    from reconciler.cli.scaffold import FIRST, LEFT_OUT_FILE, PIPELINE_FILE, Pieces, left_out_text, scaffold
+    from reconciler.edit.left_out import causes
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import counted
     from reconciler.reports.markdown import code
@@ -127,7 +127,7 @@ def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
         groups: whose manifests were written.
         shared: whether the new configuration says that the inventory is kept on the remote `origin`.
     """
-    from reconciler.gitops.remotes import has_remote
+    from reconciler.memory.remotes import has_remote
     from reconciler.system.processes import repository
 
     top = repository(Path())
@@ -141,8 +141,8 @@ def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
 
 
 def _export(connection: ConnectionOptions, output: OutputOptions, groups: tuple[str, ...]) -> "ExportResult":
-    from reconciler.export.run import Layout, draw_export
-    from reconciler.export.targets import ExportRequest
+    from reconciler.edit.export import Layout, draw_export
+    from reconciler.edit.targets import ExportRequest
     from reconciler.kinds import all_kinds
 
     with connected(connection) as client, watched(client.traffic, output) as progress:

@@ -16,9 +16,9 @@ from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.system.processes import repository
 
 if TYPE_CHECKING:
-    from reconciler.gitops.apply_log import Apply
-    from reconciler.gitops.inventory import OpenInventory
-    from reconciler.gitops.remotes import Person, Remote
+    from reconciler.memory.apply_log import Apply
+    from reconciler.memory.remotes import Person, Remote
+    from reconciler.memory.store import OpenInventory
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -54,8 +54,10 @@ def opened_inventory(
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
     """
-    from reconciler.gitops.ancestry import ancestry
-    from reconciler.gitops.inventory import (
+    from reconciler.kinds import all_kinds
+    from reconciler.memory.ancestry import ancestry
+    from reconciler.memory.remotes import in_job
+    from reconciler.memory.store import (
         DEFAULT_COMMITTER,
         INVENTORY_BRANCH,
         NO_INVENTORY,
@@ -67,8 +69,6 @@ def opened_inventory(
         open_place,
         own_identity,
     )
-    from reconciler.gitops.remotes import in_job
-    from reconciler.kinds import all_kinds
 
     settings = _settings()
     top = repository(Path())
@@ -107,7 +107,7 @@ def last_applies(connection: ConnectionOptions, most: int) -> "tuple[Apply, ...]
         ConfigurationError: see `opened_inventory`.
         InventoryUnreadable: the inventory cannot be fetched.
     """
-    from reconciler.gitops import inventory
+    from reconciler.memory import store
 
     settings = _settings()
     top = repository(Path())
@@ -115,9 +115,9 @@ def last_applies(connection: ConnectionOptions, most: int) -> "tuple[Apply, ...]
         return ()
     token = os.environ.get("RECONCILER_TOKEN", "").strip()
     remote = _remote(connection, top, settings, api_url=connection.api_url or "", token=token)
-    branch = inventory.checked_branch(settings.get("branch", inventory.INVENTORY_BRANCH))
-    with inventory.open_place(top, branch, remote, depth=most) as place:
-        return inventory.last_applies(place, most)
+    branch = store.checked_branch(settings.get("branch", store.INVENTORY_BRANCH))
+    with store.open_place(top, branch, remote, depth=most) as place:
+        return store.last_applies(place, most)
 
 
 def branch_on(service: str) -> tuple[str, str] | None:
@@ -126,8 +126,8 @@ def branch_on(service: str) -> tuple[str, str] | None:
     Args:
         service: its URL, without `/api/v4`.
     """
-    from reconciler.gitops.inventory import INVENTORY_BRANCH
-    from reconciler.gitops.remotes import project_on, remote_url
+    from reconciler.memory.remotes import project_on, remote_url
+    from reconciler.memory.store import INVENTORY_BRANCH
 
     settings = _settings()
     top = repository(Path())
@@ -139,7 +139,7 @@ def branch_on(service: str) -> tuple[str, str] | None:
 
 def _is_unconnected(top: Path, settings: Mapping[str, str]) -> bool:
     """Return whether the list shall live on a remote, and the checkout has none of any name yet."""
-    from reconciler.gitops.remotes import has_any_remote, in_job
+    from reconciler.memory.remotes import has_any_remote, in_job
 
     return "remote" in settings and not in_job(os.environ) and not has_any_remote(top)
 
@@ -169,7 +169,7 @@ def _remote(
         token: for it.
         user: returns whose token it is; None where nothing is pushed.
     """
-    from reconciler.gitops.remotes import checkout_remote, in_job, job_remote, nobody
+    from reconciler.memory.remotes import checkout_remote, in_job, job_remote, nobody
 
     name, ca_file = settings.get("remote"), trusted(connection)[0] or ""
     if name is None:
@@ -191,7 +191,7 @@ def _owner(client: "Client") -> "Person | None":
 
     A project may take the commits only of whoever pushes them.
     """
-    from reconciler.gitops.remotes import Person
+    from reconciler.memory.remotes import Person
 
     with suppress(ServiceError):
         match client.get("user"):
@@ -202,7 +202,7 @@ def _owner(client: "Client") -> "Person | None":
 
 def _obstacle(sources: SourceOptions, top: Path) -> str:
     """Return why this run deletes nothing by the list; empty if it may."""
-    from reconciler.gitops.ancestry import incomplete
+    from reconciler.memory.ancestry import incomplete
 
     defaults = configured()
     paths = defaults.get("paths") or DEFAULT_PATHS

@@ -275,7 +275,7 @@ def keeping_history(output: OutputOptions, connection: ConnectionOptions) -> Ite
     Raises:
         ConfigurationError: they cannot be fetched; to begin new ones would lose them.
     """
-    from reconciler.gitops import remotes
+    from reconciler.memory import remotes
 
     files = [history_of(Path(file)) for format_, file in output.reports if format_ == FLEET]
     for file in files:
@@ -284,7 +284,7 @@ def keeping_history(output: OutputOptions, connection: ConnectionOptions) -> Ite
     if not (files and in_job() and remotes.in_job(os.environ)):
         yield
         return
-    from reconciler.gitops.exchange import exchange
+    from reconciler.memory.exchange import exchange
     from reconciler.reports.histories import REF, Histories
 
     try:

@@ -143,7 +143,7 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     from functools import reduce
     from operator import getitem
 
-    from reconciler.manifests.stack.trace import field_path
+    from reconciler.manifests.trace import field_path
     from reconciler.system.terminal import escaped
 
     merged = manifests.of(target.target)

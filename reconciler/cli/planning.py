@@ -23,18 +23,18 @@ from reconciler.cli.stored import naming_document, read_report
 from reconciler.document.document import PastApply, RunDocument, is_about, saying
 from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
+from reconciler.engine.basis import successions, with_basis
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.compare.revert import WayBack
 from reconciler.engine.compare.selection import read_shard
-from reconciler.engine.inventory import prospect, successions
 from reconciler.engine.plan import draw_plan, plan
 from reconciler.engine.run import Run, Scope
 from reconciler.errors import ConfigurationError, PlanRefused, UsageError
-from reconciler.gitops.apply_log import short
-from reconciler.gitops.committed import committed
-from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Inputs, read_manifests
+from reconciler.memory.apply_log import short
+from reconciler.memory.committed import committed
+from reconciler.memory.store import NO_INVENTORY, OpenInventory
 from reconciler.model.item import Finding, Status
 from reconciler.model.plan import Plan
 from reconciler.model.shards import Shard
@@ -90,7 +90,8 @@ def draw(
     records = records_commit or inventory.store is not None
     known = committed(inputs, declared.manifests) if records else ""
     whole = not selection.narrowed and (selection.since in (None, APPLIED) or selection.everything)
-    drawn = _saved(client, planned.plan, declared.desired.digest, planning, in_job=in_job)
+    shown, basis = with_basis(planned, known, whole=whole)
+    drawn = _saved(client, shown, declared.desired.digest, planning, in_job=in_job)
     remarks = (*planned.absences.remarks, *successions(planned))
     said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
@@ -101,7 +102,7 @@ def draw(
         narrowed=selection.narrowed or (selection.since is not None and not selection.everything),
         restored_since=restored_after,
         applies=None if inventory.applies is None else tuple(map(PastApply.of, inventory.applies)),
-        inventory=prospect(planned, known, whole=whole) if records else None,
+        inventory=basis,
         commit=None if selection.narrowed else known or None,
     )
 

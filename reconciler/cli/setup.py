@@ -139,8 +139,8 @@ def _pipeline_project() -> "PipelineProject":
     """
     from reconciler.doctor import PipelineProject
     from reconciler.errors import ConfigurationError
-    from reconciler.gitops.inventory import INVENTORY_BRANCH
-    from reconciler.gitops.remotes import checkout_remote
+    from reconciler.memory.remotes import checkout_remote
+    from reconciler.memory.store import INVENTORY_BRANCH
     from reconciler.system.processes import repository
 
     path, top = os.environ.get("CI_PROJECT_PATH", ""), repository(Path())

@@ -10,8 +10,8 @@ from reconciler.errors import LocatedDiagnostic, UsageError
 
 if TYPE_CHECKING:
     from reconciler.engine.compare.selection import RunSelection
-    from reconciler.gitops.revision import Revision
     from reconciler.manifests import Inputs, Manifests
+    from reconciler.memory.revision import Revision
     from reconciler.model.state import DesiredState
 
 LOG = logging.getLogger("reconciler")
@@ -47,8 +47,8 @@ def revision(name: str, inputs: "Inputs", present: "Manifests") -> "Revision":
         ConfigurationError: it cannot be read.
         UsageError: the name is not valid.
     """
-    from reconciler.gitops.revision import read_revision
-    from reconciler.gitops.snapshot import snapshot
+    from reconciler.memory.revision import read_revision
+    from reconciler.memory.snapshot import snapshot
 
     then = snapshot(name, inputs.paths[0])
     parted = then.parted()

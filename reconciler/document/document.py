@@ -15,9 +15,9 @@ from pydantic import AwareDatetime, Field, NonNegativeInt
 
 from reconciler.document.checksum import DOCUMENT
 from reconciler.document.guard import NO_LIMITS, Limits, refusals
-from reconciler.document.inventory import SavedProspect
 from reconciler.errors import PlanRefused
-from reconciler.gitops.apply_log import Apply, revert_words
+from reconciler.memory.apply_log import Apply, revert_words
+from reconciler.memory.projection import Basis
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     Change,
@@ -177,8 +177,8 @@ class Head:
     """The limits that `apply` goes by, unless it is given others."""
     archived: NonNegativeInt = 0
     """How many archived projects the sets left out, as far as the lists of projects show them."""
-    inventory: SavedProspect | None = None
-    """The inventory lines that an apply of the plan writes; null where no inventory is used, and in a report."""
+    inventory: Basis | None = None
+    """The inventory that the plan was made from, and what holds for all targets; null where no inventory is used."""
     applies: tuple[PastApply, ...] | None = None
     """The last applies by the inventory, the latest first, in a JSON report and on a fleet page; null where there is no
     inventory, and in other documents."""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from reconciler.document.document import RunDocument, is_about
 from reconciler.document.groups import Entry, is_done, subject_of
-from reconciler.gitops.apply_log import short
+from reconciler.memory.apply_log import short
 from reconciler.model.item import Create, Delete, Outcome, Update, page_of
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Level, Target

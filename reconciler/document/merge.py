@@ -8,10 +8,10 @@ from typing import TypeVar
 from reconciler.document.document import Canary, Requests, RunDocument
 from reconciler.document.guard import NO_LIMITS, Limits
 from reconciler.errors import PlanRefused
-from reconciler.model.inventory import Inventory
+from reconciler.memory.inventory import Inventory
+from reconciler.memory.projection import Basis
 from reconciler.model.item import Finding, Item, is_about_run, target_of
 from reconciler.model.shards import Shard
-from reconciler.model.upkeep import Prospect
 
 Thing = TypeVar("Thing")
 
@@ -32,7 +32,7 @@ def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) ->
         _together(plans),
         limits=limits,
         narrowed=any(plan.narrowed in (True, None) for plan in plans),
-        inventory=_merged({file: plan.inventory for file, plan in parts.items()}),
+        inventory=_merged(parts),
         applies=max((plan.applies for plan in plans if plan.applies is not None), key=len, default=None),
     )
 
@@ -85,30 +85,27 @@ def _united(first: Finding, other: Finding) -> Finding:
     return replace(first, data={**first.data, "renamed_from": former, "targets": targets})
 
 
-def _merged(prospects: Mapping[str, Prospect | None]) -> Prospect | None:
-    """Return what an apply of all shards records; None if a shard does not know what its apply records.
+def _merged(parts: Mapping[str, RunDocument]) -> Basis | None:
+    """Return what all shards were planned from; None if one of them has no inventory.
 
     Raises:
-        PlanRefused: it would be recorded of different commits.
+        PlanRefused: their manifests are of different commits.
     """
-    recorded = {file: prospect for file, prospect in prospects.items() if prospect is not None}
-    if len(recorded) < len(prospects):
+    shards = {file: part.inventory for file, part in parts.items() if part.inventory is not None}
+    if len(shards) < len(parts):
         return None
-    _refuse_unless_alike("commits", recorded, lambda prospect: prospect.run.commit)
-    known = list(recorded.values())
-    runs = [prospect.run for prospect in known]
-    run = replace(
-        runs[0],
-        parts=tuple(part for run in runs for part in run.parts),
-        targets=tuple(target for run in runs for target in run.targets),
-        whole=all(run.whole for run in runs),
-        declared=frozenset().union(*(run.declared for run in runs)),
-        unknown=frozenset().union(*(run.unknown for run in runs)),
-        released=frozenset().union(*(run.released for run in runs)),
-        backwards=any(run.backwards for run in runs),
+    _refuse_unless_alike("commits", shards, lambda basis: basis.commit)
+    known = list(shards.values())
+    return replace(
+        known[0],
+        seen=_seen_by_all([basis.seen for basis in known]),
+        whole=all(basis.whole for basis in known),
+        absent=tuple(key for basis in known for key in basis.absent),
+        missing=tuple(key for basis in known for key in basis.missing),
+        declared={name: parts for basis in known for name, parts in basis.declared.items()},
+        released={name: parts for basis in known for name, parts in basis.released.items()},
+        unknown=tuple(dict.fromkeys(name for basis in known for name in basis.unknown)),
     )
-    absences = tuple(line for prospect in known for line in prospect.absences)
-    return Prospect(run, _seen_by_all([prospect.seen for prospect in known]), absences)
 
 
 def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
@@ -148,6 +145,7 @@ def merge_reports(parts: Mapping[str, RunDocument]) -> RunDocument:
             writes=sum(made.writes for made in requests),
             waited={reason: round(sum(made.waited.get(reason, 0.0) for made in requests), 1) for reason in reasons},
         ),
+        inventory=None,
         canary=_merged_canary([report.canary for report in reports if report.canary]),
     )
 

@@ -9,7 +9,7 @@ from reconciler.document.document import REPORT, Canary, Requests, RunDocument
 from reconciler.engine.apply import CanaryRun
 from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.codes import code_of, place_of
-from reconciler.model.item import RESULT_UNKNOWN, Finding, Item, Outcome, Status, is_about_run
+from reconciler.model.item import RESULT_UNKNOWN, Finding, Item, Keep, Outcome, Status, is_about_run
 from reconciler.model.plan import Plan, Seen, TargetPlan
 from reconciler.system import clock
 
@@ -82,8 +82,8 @@ def make_report(
     """
     plan, known = plan_of(document), {target.target: target for target in outcomes}
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
-    targets = (known.get(target.target) or _unknown(target) for target in plan.targets)
-    reported = with_plan(document, Plan(tuple(target.without_keeps() for target in targets)))
+    targets = (_with_keeps(known.get(target.target) or _unknown(target), target) for target in plan.targets)
+    reported = with_plan(document, Plan(tuple(targets)))
     said = [item for item in reported.items if not (isinstance(item, Finding) and code_of(item.code).planned)]
     return replace(
         reported,
@@ -92,11 +92,16 @@ def make_report(
         finished_at=finished_at or clock.now().replace(microsecond=0),
         requests=Requests(traffic.reads, traffic.writes, waited),
         canary=canary,
-        inventory=None,
         applies=None,
         restored_since=None,
         items=(*said, *(Finding(None, "stays", remark) for remark in remarks)),
     )
+
+
+def _with_keeps(target: TargetPlan, planned: TargetPlan) -> TargetPlan:
+    """Return a target with the objects that were in order when it was planned; settings were planned again since."""
+    keeps = (item for item in planned.items if isinstance(item, Keep) and item.id is not None)
+    return target.without_keeps().adding(*keeps)
 
 
 def _unknown(target: TargetPlan) -> TargetPlan:

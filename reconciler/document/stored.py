@@ -270,6 +270,12 @@ class StoredTarget(TypedDict):
     """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
     arriving: NotRequired[str]
     """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
+    digest: NotRequired[str]
+    """The digest of all that is declared of it, where an inventory is kept."""
+    again: NotRequired[date]
+    """The first day (UTC) on which time alone changes what is wanted."""
+    done: NotRequired[bool]
+    """Whether the changes of the plan leave nothing undone that is declared of it."""
 
 
 class StoredLists(TypedDict):
@@ -395,6 +401,9 @@ def _stored_target(seen: Seen) -> dict[str, Json]:
         "exceptions": exceptions,
         "importing": seen.importing,
         "arriving": seen.arriving,
+        "digest": seen.digest,
+        "again": seen.again and str(seen.again),
+        "done": seen.done,
     }
     return {
         "target": str(seen.target),
@@ -555,6 +564,9 @@ def _seen(stored: StoredTarget) -> Seen:
         ),
         stored.get("importing", False),
         stored.get("arriving", ""),
+        stored.get("digest", ""),
+        stored.get("again"),
+        stored.get("done", False),
     )
 
 
@@ -655,8 +667,8 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
             raise PlanRefused(f"damaged: items[{number}] {'has' if document.is_plan else 'lacks'} an outcome")
         if change is not None:
             _check_change(change, kinds)
-        if isinstance(item, Keep) and item.id is None:
-            _check_again(item, kinds)
+        if isinstance(item, Keep):
+            _check_kept(item, kinds)
 
 
 def _delivering(item: Item, kinds: Kinds) -> Item:
@@ -671,8 +683,11 @@ def _delivering(item: Item, kinds: Kinds) -> Item:
     return replace(item, change=delivering) if isinstance(item, Outcome) else delivering
 
 
-def _check_again(keep: Keep, kinds: Kinds) -> None:
-    """Refuse settings that are planned again if they are not those of a kind."""
+def _check_kept(keep: Keep, kinds: Kinds) -> None:
+    """Refuse an object of a part that does not exist, and settings to be planned again that are not those of a kind."""
+    if keep.id is not None:
+        _part(keep.address, kinds)
+        return
     target, section = keep.address.target, keep.address.section
     if section not in kinds or target.level not in kinds[section].models:
         raise PlanRefused(f"damaged: no {target.level} has a section {section!r}")

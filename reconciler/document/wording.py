@@ -18,7 +18,7 @@ from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, su
 from reconciler.document.numbers import ALREADY, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
-from reconciler.gitops.apply_log import revert_words, short
+from reconciler.memory.apply_log import revert_words, short
 from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.item import (

@@ -1,23 +1,20 @@
-"""The inventory: what is no longer declared, and is deleted by it; and what an apply will write down.
+"""The inventory in a plan: what is no longer declared, and is deleted by it.
 
 It asks the service for nothing, but where only a former path of a target proves a deletion. A target whose number
 nothing that was read shows, nor the list, has no line there.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC
 from functools import cache
 from pathlib import Path
 
 from reconciler.engine.compare.creation import existing
-from reconciler.engine.planned import Absences, Declared, Planned
+from reconciler.engine.planned import Absences, Declared
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
-from reconciler.gitops.inventory import OpenInventory
-from reconciler.gitops.proof import Proof
-from reconciler.model.absence import (
+from reconciler.memory.absence import (
     PartNow,
     Standing,
     absent,
@@ -28,18 +25,15 @@ from reconciler.model.absence import (
     part_now,
     reasons,
 )
-from reconciler.model.effective import again_on, digest_of, due_moments, ends_of_grace
+from reconciler.memory.inventory import Inventory, target_name, target_names
+from reconciler.memory.proof import Proof
+from reconciler.memory.store import OpenInventory
 from reconciler.model.endpoints import Collection
-from reconciler.model.inventory import Inventory, target_name, target_order
-from reconciler.model.item import Delete
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import TargetPlan
-from reconciler.model.resource import LiveRecord, Objects, Resource
+from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
-from reconciler.model.targets import PATHLESS, Identity, Key, Level, Target
-from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
-from reconciler.model.wording import counted
+from reconciler.model.targets import Identity, Key, Level, Target
 
 Wished = Mapping[Key, Resource | None]
 """What is declared of a collection, by name."""
@@ -82,68 +76,21 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     )
     remarks = (*lines, *held, *reasons(stays))
     if run.scope.reports_fleet_findings and not opened.obstacle:
-        unknown = _unknown(declared, inventory, roster)
-        left = departures(inventory, _declared_parts(declared, key_of), _released(declared, key_of), unknown)
+        hidden = unknown(declared, inventory, roster)
+        left = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), hidden)
         remarks = (*remarks, *left)
     staying = frozenset(stay.line.target for stay in stays)
     return Absences(verdict.deletions, deleted, staying, remarks, frozenset(proved.asked))
 
 
-def prospect(planned: Planned, commit: str, *, whole: bool) -> Prospect | None:
-    """Return what an apply of the plan will write down; None if the run stores nothing.
-
-    Args:
-        planned: all that is known.
-        commit: of the manifests; empty if they are not as committed.
-        whole: whether the run is not narrowed.
-    """
-    run, declared, live = planned.run, planned.declared, planned.live
-    opened = run.inventory
-    if opened.stored is None or opened.store is None:
-        return None
-    inventory, key_of = opened.stored.inventory, inventory_keys(opened, live)
-    whole = whole and not opened.obstacle
-    plans = {target.target: target for target in planned.plan.targets}
-    selected = [target for target in declared.desired.targets if target.target in plans]
-    everything = {target.target: target for target in declared.whole.targets}
-    parts = [part for target in selected for part in _parts_after(run.kinds, live, target, key_of(target))]
-    targets = [
-        _target_after(planned, target, everything.get(target.target, target), plans[target.target], key_of(target))
-        for target in selected
-    ]
-    deleted = {
-        (key_of(target), change.address.section, change.address.part, change.read.id)
-        for target in selected
-        for change in plans[target.target].changes
-        if isinstance(change, Delete)
-    }
-    applied = Applied(
-        commit if not opened.obstacle else "",
-        tuple(parts),
-        tuple(targets),
-        whole=whole,
-        declared=_declared_parts(declared, key_of) if whole else frozenset(),
-        released=_released(declared, key_of) if whole else frozenset(),
-        unknown=_unknown(declared, inventory, planned.roster) if whole else frozenset(),
-        backwards=bool(commit and opened.ancestry and opened.ancestry.last_applied(inventory.applied).may_be_newer),
-    )
-    return Prospect(applied, inventory, tuple(line for line in planned.absences.deletions if line.key in deleted))
-
-
 def inventory_keys(opened: OpenInventory, live: LiveState) -> InventoryKey:
     """Return a function that maps a target to its inventory key: by what was read, else by the paths in the list."""
-    stored = opened.stored
-    lines = sorted(stored.inventory.targets.values(), key=lambda line: target_order(line.target)) if stored else []
-    listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}
+    names = target_names(opened.stored.inventory if opened.stored else Inventory(""))
 
     def key_of(target: DesiredTarget) -> str:
         level, ref = target.target.level, target.target.ref
-        if level in PATHLESS:
-            return target_name(level, None)
-        number = ref if isinstance(ref, int) else live.ids.get(Reference(level, str(ref).casefold()))
-        if isinstance(number, int):
-            return target_name(level, number)
-        return listed.get((str(level), str(ref).casefold()), f"{level} {ref}")
+        number = live.ids.get(Reference(level, str(ref).casefold()))
+        return names(target.target, number if isinstance(number, int) else None) or str(target.target)
 
     return key_of
 
@@ -155,7 +102,7 @@ def _parts_now(
     for target in existing(declared.desired, live.absent).targets:
         for section, part, wished in collections_of(target, kinds):
             read = live.parts[target.target, section.kind, part.name]
-            yield target, part_now(key_of(target), section, part, read, _known_ids(part, wished, live))
+            yield target, part_now(key_of(target), section, part, read, known_ids(part, wished, live))
 
 
 def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Section, Collection, Wished]]:
@@ -167,7 +114,7 @@ def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Sectio
                 yield section, part, declared
 
 
-def _known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:
+def known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
     if part.names.level is None:
         return {}
@@ -180,7 +127,7 @@ def _known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key,
     return {part.identity(name): number for name, number in numbers.items() if isinstance(number, int)}
 
 
-def _declared_parts(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[str, str, str]]:
+def declared_parts(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[str, str, str]]:
     """Return target, section and part of all that the manifests declare."""
     return frozenset(
         (key_of(target), section.kind, part)
@@ -190,12 +137,12 @@ def _declared_parts(declared: Declared, key_of: InventoryKey) -> frozenset[tuple
     )
 
 
-def _released(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[str, str]]:
+def released(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[str, str]]:
     """Return target and section of what the documents of targets leave alone."""
     return frozenset((key_of(target), section) for target in declared.whole.targets for section in target.unmanaged)
 
 
-def _unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozenset[str]:
+def unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozenset[str]:
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in declared.manifests.archived_left_out}
     shown = {target_name(place.level, number) for place, number in declared.discovery.ids.items()}
@@ -246,76 +193,3 @@ def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryK
     }
     paths_by_id = declared.discovery.paths
     return Proof(Path(), run.inputs, declared.manifests, discovered, paths_by_id, known_as, listed_as, was_called)
-
-
-def _parts_after(kinds: Kinds, live: LiveState, target: DesiredTarget, name: str) -> Iterator[PartAfter]:
-    """Yield the collections of a target that were read whole, with the live objects of each name."""
-    for section, part, declared in collections_of(target, kinds):
-        read = live.parts[target.target, section.kind, part.name]
-        if not isinstance(read, Objects):
-            continue
-        numbers = _known_ids(part, declared, live)
-        own = [record for record in read.own if record.id is not None and not record.below]
-        wanted = {
-            wished: tuple(_standing_for(wished, resource, part, own, numbers))
-            for wished, resource in declared.items()
-            if resource is not None
-        }
-        yield PartAfter(name, section.kind, part.name, wanted, listed=tuple(record.id for record in own if record.id))
-
-
-def _standing_for(
-    name: Key, resource: object, part: Collection, live: list[LiveRecord], numbers: Mapping[Key, int]
-) -> Iterator[int]:
-    """Yield the IDs of the live objects that have a name, or a former name."""
-    accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
-    meant = {numbers[spelling] for spelling in accepted if spelling in numbers}
-    for record in live:
-        if record.id is not None and (record.id in meant or accepted & set(map(part.identity, record.names))):
-            yield record.id
-
-
-def _target_after(
-    planned: Planned, target: DesiredTarget, whole: DesiredTarget, plan: TargetPlan, name: str
-) -> TargetAfter:
-    """Return a target as it is before the first change."""
-    live, stored = planned.live, planned.run.inventory.stored
-    kept = stored.inventory.objects if stored else {}
-    left_out = {finding.address.section for finding in plan.said("not_applicable")}
-    awaited = any(key[0] == name and key[1] in left_out for key in kept) if left_out else False
-    complete = {section.kind for section in target.sections} | left_out >= {section.kind for section in whole.sections}
-    done = complete and not awaited and name not in planned.absences.staying and not plan.problems
-    due = (
-        moment
-        for section, part, objects in _collections_read(planned, target)
-        for moment in due_moments(section, part, objects.own, planned.declared.desired.grace, live.read_at)
-    )
-    again = again_on(target.exceptions, due, live.read_at.date())
-    path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")
-    return TargetAfter(name, path, digest_of(whole), again, done and target.target not in planned.cut)
-
-
-def _collections_read(planned: Planned, target: DesiredTarget) -> Iterator[tuple[Section, Collection, Objects]]:
-    """Yield the declared collections of a target that were read, with their objects."""
-    for section, part, _ in collections_of(target, planned.run.kinds):
-        read = planned.live.parts.get((target.target, section.kind, part.name))
-        if isinstance(read, Objects):
-            yield section, part, read
-
-
-def successions(planned: Planned) -> Iterator[str]:
-    """Yield one sentence about the tokens that stay beside their successors for a while; nothing if there are none.
-
-    Nothing differs yet: a later run deletes them.
-    """
-    grace, read_at = planned.declared.desired.grace, planned.live.read_at
-    ends = sorted(
-        end
-        for target in planned.declared.desired.targets
-        for section, part, objects in _collections_read(planned, target)
-        for end in ends_of_grace(section, part, objects.own, grace, read_at)
-    )
-    if ends:
-        first = f"{ends[0].astimezone(UTC):%Y-%m-%d %H:%M UTC}"
-        tells = "a run after {} deletes it" if len(ends) == 1 else "runs after {} delete them"
-        yield f"{counted(len(ends), 'rotated token')} beside a successor: {tells.format(first)}"

@@ -22,7 +22,6 @@ from reconciler.engine.since import changed_since
 from reconciler.engine.sources import with_sources
 from reconciler.engine.why import lacking_sections, with_causes
 from reconciler.manifests import Manifests
-from reconciler.manifests.manifests import without_documents
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -120,7 +119,7 @@ def draw_plan(
     run = Run(
         reader,
         kinds,
-        without_documents(desired),
+        Manifests(desired),
         scope=Scope(grace=desired.grace, forced=desired.forced),
         progress=progress or Progress(),
         api_url=api_url,

@@ -8,10 +8,10 @@ from reconciler.engine.creations import Existence
 from reconciler.engine.discovery import Discovery
 from reconciler.engine.roster import Roster
 from reconciler.engine.run import Run
-from reconciler.gitops.revision import Revision
 from reconciler.manifests import Manifests, UnlistedSet
 from reconciler.manifests.project_sets import projects_by_path
-from reconciler.model.inventory import ObjectLine
+from reconciler.memory.inventory import ObjectLine
+from reconciler.memory.revision import Revision
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, LiveState, PartAddress

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.selection import RunSelection
-from reconciler.gitops.inventory import NO_INVENTORY, OpenInventory
-from reconciler.gitops.revision import Revision
 from reconciler.manifests import Inputs, Manifests
+from reconciler.memory.revision import Revision
+from reconciler.memory.store import NO_INVENTORY, OpenInventory
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress

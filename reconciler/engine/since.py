@@ -6,16 +6,16 @@ from datetime import date
 
 from reconciler.engine.discovery import Discovery
 from reconciler.engine.run import Run
-from reconciler.gitops.inventory import OpenInventory
-from reconciler.gitops.revision import Revision
 from reconciler.manifests import Manifests
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, UnlistedSet
-from reconciler.model.absence import undeclared
-from reconciler.model.effective import digest_of
-from reconciler.model.inventory import Inventory, TargetLine, target_name, target_order
+from reconciler.memory.absence import undeclared
+from reconciler.memory.effective import digest_of
+from reconciler.memory.inventory import Inventory, target_names
+from reconciler.memory.revision import Revision
+from reconciler.memory.store import OpenInventory
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
-from reconciler.model.targets import PATHLESS, Target
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 
 
@@ -96,26 +96,14 @@ def _changed_since_apply(
     now: Manifests, inventory: Inventory, ids: Mapping[Reference, int | Obstacle], today: date
 ) -> Iterator[Target]:
     """Yield the targets whose declaration differs from the applied one, or that are due to change by time alone."""
-    ordered = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
-    by_path = {(line.target.partition(" ")[0], line.path.casefold()): line for line in ordered}
-    pathless = {*now.pathless}
-
-    def applied(target: Target) -> TargetLine | None:
-        if target.level in PATHLESS:
-            return inventory.targets.get(target_name(target.level, None))
-        if isinstance(target.ref, str):
-            path = target.ref.casefold()
-            number = ids.get(Reference(target.level, path))
-            if not isinstance(number, int):
-                return by_path.get((str(target.level), path))
-            return inventory.targets.get(target_name(target.level, number))
-        return inventory.targets.get(target_name(target.level, target.ref))
-
-    for target in now.desired.targets:
-        line = applied(target.target)
+    names, pathless = target_names(inventory), {*now.pathless}
+    for declared in now.desired.targets:
+        target = declared.target
+        number = ids.get(Reference(target.level, str(target.ref).casefold()))
+        line = inventory.targets.get(names(target, number if isinstance(number, int) else None))
         is_due = line is not None and line.again is not None and line.again <= today
-        if line is None or is_due or target.target in pathless or line.digest != digest_of(target):
-            yield target.target
+        if line is None or is_due or target in pathless or line.digest != digest_of(declared):
+            yield target
 
 
 def _with_discovered(past: Revision, discovery: Discovery) -> Revision:

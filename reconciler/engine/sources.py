@@ -14,8 +14,8 @@ from reconciler.engine.compare.planner import NO_PLAN
 from reconciler.engine.inventory import inventory_keys, proof
 from reconciler.engine.planned import Planned
 from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.memory.effective import digest_of
 from reconciler.model.creation import ToCreate
-from reconciler.model.effective import digest_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Change, Create, Delete, Source, Update, with_note
 from reconciler.model.kind import Kinds

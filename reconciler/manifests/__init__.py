@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.manifests.loader import Inputs, read_contents, read_manifests
-    from reconciler.manifests.manifests import Manifests
+    from reconciler.manifests.manifests import Inputs, Manifests, read_contents, read_manifests
     from reconciler.manifests.project_sets import Member, UnlistedSet
     from reconciler.manifests.sources import is_manifest
 
@@ -22,12 +21,12 @@ __all__ = [
     "read_manifests",
 ]
 
-HOMES = {**dict.fromkeys(("Member", "UnlistedSet"), "project_sets"), "Manifests": "manifests", "is_manifest": "sources"}
-"""The modules of what does not come from `loader`."""
+HOMES = {"Member": "project_sets", "UnlistedSet": "project_sets", "is_manifest": "sources"}
+"""The modules of what does not come from `manifests`."""
 
 
 def __getattr__(name: str) -> Any:
     """Import what is offered."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES.get(name, 'loader')}"), name)
+    return getattr(import_module(f"{__name__}.{HOMES.get(name, 'manifests')}"), name)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
+from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
 from reconciler.manifests.sources import Document, Secrets, Steps, no_secrets
-from reconciler.manifests.stack.placeholders import fill, fill_all, literal, placeholder_values
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.system.checkout import lies_outside
@@ -81,47 +81,36 @@ OWN_SURROUNDINGS = Surroundings()
 
 
 def read_creation(
-    document: Document, target: Target, create: GroupCreation | ProjectCreation, around: Surroundings
+    document: Document,
+    level: Level,
+    create: GroupCreation | ProjectCreation | None,
+    problems: Collection[Diagnostic],
+    around: Surroundings,
 ) -> tuple[Creation | None, list[Diagnostic]]:
-    """Return what a document creates, None if it has errors, and its errors.
+    """Return the creation of a document, None if it has errors; and its errors, as far as values have the right form.
 
     Args:
         document: the document.
-        target: its target.
-        create: what it says, in the right form.
+        level: of its target.
+        create: what it says; None if that has not the right form.
+        problems: what is wrong with the form of the document.
         around: what it refers to.
     """
-    if not isinstance(target.ref, str):
-        message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
-        return None, [Diagnostic((CREATE_KEY,), f"`create` {message}", at_key=True)]
-    archive, diagnostics = _checked(document, target, around)
-    if diagnostics:
-        return None, diagnostics
-    values, written = placeholder_values(target.ref), create.model_fields_set
-    name = fill(create.name, values) if "name" in written else target.ref.rpartition("/")[2]
+    path = _mapping(document.value.get("metadata")).get("path")
+    places = {(each.steps, each.at_key) for each in problems}
+    if not isinstance(path, str) or (("metadata", "path"), False) in places:
+        message = "`create` needs `path` instead of `id`: the service gives the ID when it creates the target"
+        return None, [] if create is None else [Diagnostic((CREATE_KEY,), message, at_key=True)]
+    archive, diagnostics = _checked(document, Target(level, path), around)
+    if diagnostics or create is None:
+        return None, [each for each in diagnostics if (each.steps, each.at_key) not in places]
+    values, written = placeholder_values(path), create.model_fields_set
+    name = fill(create.name, values) if "name" in written else path.rpartition("/")[2]
     visibility = create.visibility if "visibility" in written else None
     source = None
     if isinstance(create, ProjectCreation) and "import_" in written:
         source = _read_source(create.import_, values)
     return Creation(name, visibility, archive, source, document.origin), []
-
-
-def errors_beside(
-    document: Document, level: Level, problems: Collection[Diagnostic], around: Surroundings
-) -> Iterator[Diagnostic]:
-    """Yield the errors of `create` in a document whose form is wrong, as far as values have the right form.
-
-    Args:
-        document: the document.
-        level: of its target.
-        problems: what is wrong with its form.
-        around: what it refers to.
-    """
-    path = _mapping(document.value.get("metadata")).get("path")
-    places = {(each.steps, each.at_key) for each in problems}
-    if isinstance(path, str) and (("metadata", "path"), False) not in places:
-        _, errors = _checked(document, Target(level, path), around)
-        yield from (each for each in errors if (each.steps, each.at_key) not in places)
 
 
 def _checked(document: Document, target: Target, around: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
@@ -154,18 +143,17 @@ Creations = Mapping[Identity, Creation]
 """By target, what documents create."""
 
 
-def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
-    """Return advice for a target that would be more visible than its group, where documents create both."""
-    wanted = creations[target.identity].visibility
-    group = Target(Level.GROUP, str(target.ref).rpartition("/")[0])
-    around = _visibility(group, creations)
-    if wanted is None or around is None or VISIBILITIES.index(wanted) <= VISIBILITIES.index(around):
-        return None
-    outcome = "refuses" if target.level is Level.GROUP else "lowers"
-    message = (
-        f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
-    )
-    return Diagnostic((CREATE_KEY, "visibility"), message, "advice")
+def too_visible(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
+    """Yield the documents of targets that would be more visible than their groups, where documents create both."""
+    creations = {target.identity: creation for target, creation, _ in creating}
+    for target, creation, document in creating:
+        group = Target(Level.GROUP, target.parent)
+        wanted, around = creation.visibility, _visibility(group, creations)
+        if wanted and around and VISIBILITIES.index(wanted) > VISIBILITIES.index(around):
+            outcome = "refuses" if target.level is Level.GROUP else "lowers"
+            where = f"which is created {around} ({creations[group.identity].origin})"
+            message = f"the service {outcome} `{wanted}` in {group}, {where}"
+            yield document, Diagnostic((CREATE_KEY, "visibility"), message, "advice")
 
 
 def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
@@ -176,7 +164,7 @@ def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator
     """
     first: dict[tuple[Level, str, str], tuple[Target, Document]] = {}
     for target, creation, document in creating:
-        namespace = str(target.ref).rpartition("/")[0]
+        namespace = target.parent
         other, place = first.setdefault((target.level, namespace.casefold(), creation.name), (target, document))
         if namespace and other is not target:
             where = place.find(_steps_to_name(place))
@@ -195,8 +183,7 @@ def _visibility(group: Target, creations: Creations) -> Visibility | None:
     creation = creations.get(group.identity)
     if creation is None or creation.visibility or creation.archive:
         return creation.visibility if creation else None
-    above = str(group.ref).rpartition("/")[0]
-    return _visibility(Target(Level.GROUP, above), creations) if above else "private"
+    return _visibility(Target(Level.GROUP, group.parent), creations) if group.parent else "private"
 
 
 def as_written(creation: Creation, slug: str) -> dict[str, Any]:
@@ -214,7 +201,7 @@ def as_written(creation: Creation, slug: str) -> dict[str, Any]:
 
 
 def unordered(creation: Creation) -> dict[str, Any]:
-    """Return what makes one creation differ from another, wherever an archive lies: see `DesiredState.digest`."""
+    """Return all by which one creation differs from another, wherever an archive lies: see `DesiredState.digest`."""
     source = creation.source
     return {
         "name": creation.name,
@@ -231,7 +218,7 @@ def _name_error(name: str) -> str:
 
 
 def _path_errors(target: Target, slug: str) -> Iterator[str]:
-    """Yield why the service would create nothing of that path."""
+    """Yield the reasons for which the service would create nothing of that path."""
     if target.level is Level.GROUP and len(slug) < SHORTEST_GROUP:
         yield f"the service creates no group whose path is shorter than {SHORTEST_GROUP} characters: `{slug}`"
     elif (INNER_WORDS if "/" in str(target.ref) else TOP_LEVEL_WORDS).fullmatch(slug.casefold()):
@@ -276,7 +263,7 @@ def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
 
 
 def _import_errors(create: Mapping[str, Any], name: Any, slug: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a creation by import."""
+    """Yield the errors of a creation by import."""
     if "visibility" in create:
         message = "an import cannot set the visibility: leave this out"
         yield Diagnostic(("visibility",), message, at_key=True)

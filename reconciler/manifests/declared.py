@@ -1,74 +1,66 @@
-"""What a document declares: a target, a set, or a profile, as far as its form is right."""
+"""What a document declares: a target, a set, or a profile, as far as its form is right.
 
-from collections.abc import Collection, Mapping, Sequence
+Its spec is read as a layer: sections, what it prunes and leaves alone, and its placeholders.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.manifests.creation import CREATE_KEY, Surroundings, errors_beside, read_creation
+from reconciler.manifests.creation import CREATE_KEY, Surroundings, read_creation
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
     LEVEL_OF,
-    AcceptedDeviation,
+    LEVELS_OF,
     AnyDocument,
     GroupDocument,
     ProfileDocument,
     ProjectDocument,
     ProjectSetDocument,
-    Selection,
-    SetMetadata,
-    TargetDocument,
     TargetMetadata,
-    UserMetadata,
     metadata_keys,
 )
-from reconciler.manifests.layer import EXCEPTIONS, read_layer
-from reconciler.manifests.sources import Document
-from reconciler.manifests.stack.layers import Layer
-from reconciler.manifests.stack.placeholders import placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpecs
-from reconciler.manifests.validation import diagnose
-from reconciler.model.creation import Creation
-from reconciler.model.targets import Key, Target
-from reconciler.model.wording import listed, unknown
+from reconciler.manifests.layers import (
+    NO_SECTIONS,
+    PRUNE,
+    UNMANAGED,
+    DeclaredSet,
+    DeclaredTarget,
+    Layer,
+    Placeholders,
+    SectionSpec,
+    SectionSpecs,
+    braces,
+    has_placeholder,
+    level_error,
+    misspelt_placeholder,
+    placeholder_values,
+    placeholders_in,
+    unknown_section,
+)
+from reconciler.manifests.locks import ALL, idle_locks
+from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.targets import LEVELS, Key, Level, Target
+from reconciler.model.wording import KNOWN_ARE, listed, unknown
+
+EXCEPTIONS = "exceptions"
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTarget:
-    """A user, group or project that has a document of its own; its exceptions by their positions there."""
+def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tuple[Layer | None, list[Diagnostic]]:
+    """Return a document as a layer, and its errors and warnings.
 
-    target: Target
-    metadata: UserMetadata
-    layer: Layer
-    exceptions: Mapping[int, AcceptedDeviation]
-    creation: Creation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredSet:
-    """A set of projects."""
-
-    metadata: SetMetadata
-    select: Selection
-    layer: Layer
-
-
-Declared = DeclaredTarget | DeclaredSet | Layer
-"""What a document declares; of a profile, its layer."""
-
-
-def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tuple[Declared | None, list[Diagnostic]]:
-    """Return what a document declares, and its errors and warnings.
-
-    Of a document with faults, that is what does not depend on them; None if everything does.
+    A document with faults is read as far as it does not depend on them; it is None if everything does.
     """
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
@@ -84,47 +76,189 @@ def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tu
         diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
         with suppress(ValidationError):
             form = model.model_validate(_without_faults(document.value, faults))
-        creates = form is not None and CREATE_KEY in form.model_fields_set
-        if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not creates:
-            diagnostics += errors_beside(document, LEVEL_OF[str(kind)], diagnostics, around)
-    declared: Declared | None = None
+    locks = getattr(form and form.metadata, "locks", {})
+    # A target's own document is checked once it is merged with all that is beneath it.
+    alone = form is None or kind not in LEVEL_OF
+    layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), locks, alone=alone)
+    target = layer.target if isinstance(layer, DeclaredTarget) else None
+    values = placeholder_values(target.ref if target and isinstance(target.ref, str) else None)
+    if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not layer.overfilled(values):
+        create = form.create if target and CREATE_KEY in form.model_fields_set else None
+        creation, errors = read_creation(document, LEVEL_OF[str(kind)], create, diagnostics, around)
+        more += errors
+        layer = replace(layer, creation=creation) if isinstance(layer, DeclaredTarget) else layer
+    return (None if form is None else layer), diagnostics + more
+
+
+def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
+    """Return the layer of a document, given its model, without what is in its spec; the model is None if it is wrong.
+
+    Of a target, the model lacks the exceptions that have faults.
+    """
     match form:
         case None:
-            more = read_layer(document, specs)[1] if isinstance(document.value.get("spec"), dict) else []
+            return partial(Layer, title="")
         case ProfileDocument(metadata=metadata):
-            declared, more = read_layer(document, specs, f"profile {metadata.name}", locks=metadata.locks)
+            return partial(Layer, title=f"profile {metadata.name}", locks=metadata.locks)
         case ProjectSetDocument(metadata=metadata, select=select):
-            layer, more = read_layer(document, specs, f"set {metadata.name}", locks=metadata.locks)
-            declared = DeclaredSet(metadata, select, layer)
+            make: Callable[..., Layer] = partial(DeclaredSet, title=f"set {metadata.name}", locks=metadata.locks)
+            make = partial(make, select=select, priority=metadata.priority)
         case _:
-            declared, more = _target(document, form, _faulty_exceptions(faults), specs, around)
-    return declared, diagnostics + more
+            metadata = form.metadata
+            ref = (metadata.path or metadata.id) if isinstance(metadata, TargetMetadata) else None
+            numbers = (number for number in count() if number not in faulty_exceptions)
+            exceptions = dict(zip(numbers, metadata.exceptions, strict=False))
+            target = Target(LEVEL_OF[form.kind], ref)
+            make = partial(DeclaredTarget, title="", target=target, exceptions=exceptions, creation=None)
+    return partial(make, profiles=metadata.profiles, labels=metadata.labels)
 
 
-def _target(
-    document: Document,
-    form: TargetDocument,
-    faulty_exceptions: Collection[Key],
-    specs: SectionSpecs,
-    around: Surroundings,
-) -> tuple[DeclaredTarget, list[Diagnostic]]:
-    """Return the target of a document, and what is wrong with its spec and its creation."""
-    metadata = form.metadata
-    numbers = (number for number in count() if number not in faulty_exceptions)
-    exceptions = dict(zip(numbers, metadata.exceptions, strict=False))
-    target = Target(LEVEL_OF[form.kind])
-    if isinstance(metadata, TargetMetadata):
-        target = Target(target.level, metadata.path or metadata.id)
-    layer, diagnostics = read_layer(document, specs, alone=False)
-    creation = None
-    if (
-        isinstance(form, GroupDocument | ProjectDocument)
-        and CREATE_KEY in form.model_fields_set
-        and layer.overfilled(placeholder_values(target.ref if isinstance(target.ref, str) else None)) is None
-    ):
-        creation, errors = read_creation(document, target, form.create, around)
-        diagnostics += errors
-    return DeclaredTarget(target, metadata, layer, exceptions, creation), diagnostics
+def _read_spec(
+    document: Document, specs: SectionSpecs, make: Callable[..., Layer], locks: Mapping[str, Any], *, alone: bool
+) -> tuple[Layer, list[Diagnostic]]:
+    """Return a document as a layer without what cannot be merged, and the errors and warnings in its spec.
+
+    Args:
+        document: the document.
+        specs: of all sections.
+        make: see `_form`.
+        locks: as written.
+        alone: whether no target will check its sections.
+    """
+    spec, kind = document.value.get("spec", {}), document.value["kind"]
+    spec, levels = spec if isinstance(spec, dict) else {}, LEVELS_OF[kind]
+    names = [name for name in spec if name not in {PRUNE, UNMANAGED}]
+    errors = {name: _section_error(name, spec[name], levels, DOCUMENTS[kind], specs) for name in names}
+    diagnostics = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
+    sections = {name: spec[name] for name, error in errors.items() if not error}
+    prune, faulty = _read_prune(spec[PRUNE], specs) if PRUNE in spec else (None, [])
+    diagnostics += [*faulty, *(idle_locks(locks, sections, prune, specs) if locks else ())]
+    unmanaged, faulty = _read_unmanaged(spec, levels, document, specs) if UNMANAGED in spec else (NO_SECTIONS, [])
+    diagnostics += faulty
+    normalized = {name: specs[name].normalize(value, None) for name, value in sections.items()}
+    for name, value in sections.items():
+        if isinstance(value, dict) and len(normalized[name]) < len(value):
+            diagnostics += clashing_names(document, specs[name], value, None)
+        if alone:
+            diagnostics += check_alone(specs[name], value, levels)
+    texts = [*braces(sections, ("spec",))]
+    waits = any(has_placeholder(text) for text, *_ in texts)
+    if not alone:
+        texts += braces(document.value.get("metadata", {}).get(EXCEPTIONS, []), ("metadata", EXCEPTIONS))
+        texts += braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,))
+    uses: dict[str, list[Steps]] = {}
+    for text, steps, at_key in texts:
+        for name in placeholders_in(text):
+            uses.setdefault(name, []).append(steps)
+        misspelt = misspelt_placeholder(text)
+        diagnostics += [Diagnostic(steps, misspelt, "warning", at_key)] if misspelt else []
+    layer = make(
+        document=document,
+        sections=sections,
+        prune=prune,
+        placeholders=uses,
+        normalized=None if waits else normalized,
+        unmanaged=unmanaged,
+    )
+    return layer, diagnostics
+
+
+def _section_error(
+    name: str, value: Any, levels: tuple[Level, ...], model: type[AnyDocument], specs: SectionSpecs
+) -> str | None:
+    """Return the reason for which a section cannot be merged; None if it can."""
+    if name == CREATE_KEY or (name not in specs and name in model.model_fields):
+        return f"`{name}` stands beside `spec`, not in it"
+    if name not in specs:
+        if name in metadata_keys(model):
+            return f"`{name}` belongs under `metadata`"
+        message = unknown_section(name, specs, [PRUNE, UNMANAGED, *specs])
+        return f"{message}; if a package adds it, install that package here" if KNOWN_ARE in message else message
+    error = level_error(name, levels[0], specs) if len(levels) == 1 else None
+    if error is None and value is None:
+        advice = ": leave it out" + (
+            ", or write `{}` if none of yours may exist there, with `prune` if nothing may"
+            if specs[name].kind.prunable
+            else ""
+        )
+        return f"{name} has no value{advice}"
+    return error
+
+
+def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagnostic]]:
+    """Return the sections to prune, with empty text in place of each wrong one, and the errors."""
+    if not isinstance(prune, list):
+        return [], [Diagnostic(("spec", PRUNE), "prune must be a list of sections: `prune: [milestones]`")]
+    prunable = [section for section, spec in specs.items() if spec.kind.prunable]
+    message = f"cannot be pruned; prunable are {listed(prunable)}"
+    return _listed_sections(PRUNE, prune, prunable, specs, lambda name: f"{name} {message}")
+
+
+def _listed_sections(
+    key: str, written: list[Any], possible: Sequence[str], specs: SectionSpecs, impossible: Callable[[str], str | None]
+) -> tuple[list[str], list[Diagnostic]]:
+    """Return the sections in a list of names, with empty text in place of each wrong one, and the errors.
+
+    Args:
+        key: of the list.
+        written: the list.
+        possible: the sections that it may name.
+        specs: of all sections.
+        impossible: returns why it may not name another one.
+    """
+    diagnostics: list[Diagnostic] = []
+    for index, name in enumerate(written):
+        error = None
+        if not isinstance(name, str):
+            error = f"{key} lists the names of sections: {listed(possible)}"
+        elif name not in possible:
+            error = impossible(name) if name in specs else unknown_section(name, specs, possible)
+        diagnostics += [Diagnostic(("spec", key, index), error)] if error else []
+    wrong = {diagnostic.steps[-1] for diagnostic in diagnostics}
+    return ["" if index in wrong else name for index, name in enumerate(written)], diagnostics
+
+
+def _read_unmanaged(
+    spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document, specs: SectionSpecs
+) -> tuple[frozenset[str], list[Diagnostic]]:
+    """Return the sections that a document leaves alone, and the errors."""
+    above: Steps = ("spec", UNMANAGED)
+    if document.value["kind"] not in LEVEL_OF:
+        owners = listed(level.document_kind for level in LEVELS)
+        message = f"`{UNMANAGED}` belongs to {owners}, each for itself: leave the sections out here"
+        return NO_SECTIONS, [Diagnostic(above, message, at_key=True)]
+    (level,), written = levels, spec[UNMANAGED]
+    possible = [name for name in specs if level in specs[name].kind.models]
+    if written != ALL and not isinstance(written, list):
+        example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
+        return NO_SECTIONS, [Diagnostic(above, f"{UNMANAGED} must be a list of sections, or `all`: {example}")]
+    listing = possible if written == ALL else written
+    named, diagnostics = _listed_sections(
+        UNMANAGED, listing, possible, specs, lambda name: level_error(name, level, specs)
+    )
+    names, pruned = frozenset(named) - {""}, spec.get(PRUNE, ())
+    twice: list[tuple[Steps, bool]] = [(("spec", name), True) for name in spec if name in names]
+    if isinstance(pruned, list):
+        twice += [(("spec", PRUNE, index), False) for index, name in enumerate(pruned) if name in list(names)]
+    place = document.find(above, key=True)
+    message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
+    diagnostics += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
+    return names - spec.keys(), diagnostics
+
+
+def clashing_names(
+    document: Document, spec: SectionSpec, section: Any, values: Placeholders | None
+) -> Iterator[Diagnostic]:
+    """Yield the names in a section of a document that are the same once normalized."""
+    above = ("spec", spec.kind.name)
+    first: dict[Any, str] = {}
+    for key in section if isinstance(section, dict) else ():
+        name = spec.normalize_key(key, values)
+        if name in first:
+            location = document.find((*above, first[name]), key=True)
+            message = f"`{key}` and `{first[name]}` ({location}) are one and the same name"
+            yield Diagnostic((*above, key), message, at_key=True)
+        first.setdefault(name, key)
 
 
 def _about_place(diagnostic: Diagnostic, model: type[AnyDocument], specs: SectionSpecs) -> Diagnostic:

@@ -1,13 +1,13 @@
 """Errors and warnings about manifests: found without a place, they get file, line and caret here, and only here."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from reconciler.errors import LocatedDiagnostic
+from reconciler.manifests.layers import Stack
 from reconciler.manifests.sources import Document, Location, Steps
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.model.targets import Target
 from reconciler.model.wording import short
 
@@ -29,7 +29,8 @@ class Diagnostic:
     """One error or warning about a value, or about its key, wherever it is written.
 
     Attributes:
-        steps: from the document, the spec or the section to the value; for a missing key, to the mapping.
+        steps: from the document, or from the part of it that was checked, to the value; for a missing key, to the
+            mapping.
         message: the error and its remedy; it may hold `WRITTEN` and `ELSEWHERE`.
         code: pydantic's type of the error; empty for rules of our own.
         value: the wrong value or key.
@@ -55,6 +56,10 @@ class Diagnostic:
         return message.replace(OTHER_FILE_MARK, self.elsewhere()) if OTHER_FILE_MARK in message else message
 
 
+Place = Document | Stack
+"""Where the steps of a diagnostic begin: in a document, or in the merged spec of a target."""
+
+
 @dataclass(slots=True)
 class Diagnostics:
     """All diagnostics with their places, in the order in which they were found.
@@ -62,51 +67,36 @@ class Diagnostics:
     An error in a layer that many targets share is reported once, for the first of them.
 
     Attributes:
-        located: all of them but advice.
+        located: all of them but advice, each once.
         faulty: the targets whose merged specs have errors, and the documents that have errors of their own, each with
             the section; without one, it is empty.
     """
 
-    located: list[LocatedDiagnostic] = field(default_factory=list)
+    located: dict[LocatedDiagnostic, None] = field(default_factory=dict)
     faulty: set[tuple[Hashable, str]] = field(default_factory=set)
-    _advice: list[Callable[[], LocatedDiagnostic | None]] = field(default_factory=list)
-    _seen: set[LocatedDiagnostic] = field(default_factory=set)
+    _advice: list[tuple[Diagnostic, Place, Target | None]] = field(default_factory=list)
     _first: dict[tuple[str, int, int, str], Hashable | None] = field(default_factory=dict)
 
-    def add(self, document: Document, diagnostic: Diagnostic, by: Hashable = None) -> None:
-        """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
-        section = str(diagnostic.steps[1]) if len(diagnostic.steps) > 1 and diagnostic.steps[0] == "spec" else ""
+    def add(self, diagnostic: Diagnostic, place: Place, by: Target | None = None) -> None:
+        """Add a diagnostic.
 
-        def locate() -> LocatedDiagnostic | None:
-            location = document.find(diagnostic.steps, key=diagnostic.at_key)
-            return self._located(location, diagnostic, document if by is None else by)
-
-        self._add(locate, diagnostic, document if by is None else by, section)
-
-    def add_merged(self, whole: Stack, diagnostic: Diagnostic) -> None:
-        """Add a diagnostic of a merged spec, in the layer that set the value."""
-
-        def locate() -> LocatedDiagnostic | None:
-            layer, location = find(whole, diagnostic.steps, key=diagnostic.at_key)
-            return self._located(location, diagnostic, whole.target, _for(whole.target, layer))
-
-        self._add(locate, diagnostic, whole.target, str(diagnostic.steps[0]))
-
-    def add_declared(self, layer: Layer, diagnostic: Diagnostic, by: Target) -> None:
-        """Add a diagnostic of a target about what one of its layers declares, with its steps there, as written."""
-
-        def locate() -> LocatedDiagnostic | None:
-            location = layer.document.find(("spec", *diagnostic.steps), key=diagnostic.at_key)
-            return self._located(location, diagnostic, by, _for(by, layer))
-
-        self._add(locate, diagnostic, by, str(diagnostic.steps[0]))
+        Args:
+            diagnostic: with its steps from the document. In a merged spec, it is in the layer that set the value.
+            place: of these steps.
+            by: the target that it is for, if a document is wrong only for that one.
+        """
+        if diagnostic.severity == "advice":
+            self._advice.append((diagnostic, place, by))
+            return
+        if diagnostic.severity == "error":
+            above, *inner = diagnostic.steps or ("",)
+            section = str(inner[0]) if inner and above == "spec" else ""
+            self.faulty.add((_about(place, by), section))
+        self.extend(self._located(diagnostic, place, by))
 
     def extend(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
-        for located in diagnostics:
-            if located not in self._seen:
-                self._seen.add(located)
-                self.located.append(located)
+        self.located |= dict.fromkeys(diagnostics)
 
     def add_unreadable(self, errors: Iterable[LocatedDiagnostic]) -> None:
         """Add errors of a text as YAML: what the values there would be wrong as is not reported too."""
@@ -114,29 +104,22 @@ class Diagnostics:
             self._first[error.path, error.line, error.column, error.severity] = None
             self.extend([error])
 
-    def _add(
-        self, locate: Callable[[], LocatedDiagnostic | None], diagnostic: Diagnostic, by: Hashable, section: str
-    ) -> None:
-        if diagnostic.severity == "advice":
-            self._advice.append(locate)
-            return
-        if diagnostic.severity == "error":
-            self.faulty.add((by, section))
-        located = locate()
-        self.extend([] if located is None else [located])
-
-    def _located(
-        self, location: Location, diagnostic: Diagnostic, by: Hashable, note: str = ""
-    ) -> LocatedDiagnostic | None:
-        """Return a diagnostic at its place; None if another target has reported something there."""
-        position = location.position
-        if (
-            self._first.setdefault((location.source.path, position.line, position.column, diagnostic.severity), by)
-            != by
-        ):
-            return None
-        severity = "warning" if diagnostic.severity == "advice" else diagnostic.severity
-        return location.source.located(position.line, position.column, diagnostic.text(location) + note, severity)
+    def _located(self, diagnostic: Diagnostic, place: Place, by: Target | None) -> Iterator[LocatedDiagnostic]:
+        """Yield a diagnostic at its place, unless another target has reported something there."""
+        steps, at_key = diagnostic.steps, diagnostic.at_key
+        if isinstance(place, Document):
+            document, location = place, place.find(steps, key=at_key)
+        else:
+            layer, location = find(place, steps[1:], key=at_key)
+            document = layer.document
+        about, position = _about(place, by), location.position
+        first = self._first.setdefault(
+            (document.source.path, position.line, position.column, diagnostic.severity), about
+        )
+        if first == about:
+            severity = "warning" if diagnostic.severity == "advice" else diagnostic.severity
+            note = f" (for {about})" if about is not place and document.is_shared else ""
+            yield document.source.located(position.line, position.column, diagnostic.text(location) + note, severity)
 
     @property
     def errors(self) -> tuple[LocatedDiagnostic, ...]:
@@ -151,10 +134,10 @@ class Diagnostics:
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
         """The warnings that only `validate` shows, sorted by place."""
-        located = {diagnostic for locate in self._advice if (diagnostic := locate()) is not None}
-        return tuple(sorted(located - self._seen))
+        located = {each for advice in self._advice for each in self._located(*advice)}
+        return tuple(sorted(located - self.located.keys()))
 
 
-def _for(target: Target, layer: Layer) -> str:
-    """Return for which target a layer that others have too is wrong."""
-    return f" (for {target})" if layer.title else ""
+def _about(place: Place, by: Target | None) -> Document | Target:
+    """Return the subject of a diagnostic: a target, or a document whatever its targets are."""
+    return by or (place if isinstance(place, Document) else place.target)

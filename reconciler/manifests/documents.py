@@ -561,19 +561,18 @@ DOCUMENTS: Mapping[str, type[AnyDocument]] = {
 }
 LEVEL_OF: Mapping[str, Level] = {level.document_kind: level for level in LEVELS}
 """The level of the targets that documents of a kind are about."""
+LEVELS_OF: Mapping[str, tuple[Level, ...]] = {
+    **{kind: (level,) for kind, level in LEVEL_OF.items()},
+    "Profile": LEVELS,
+    "ProjectSet": (Level.PROJECT,),
+}
+"""The levels of the targets that the spec of a kind of document is for."""
 
 
 def metadata_keys(model: type[AnyDocument]) -> Collection[str]:
     """Return the keys of the metadata of a kind of document."""
     metadata: Any = model.model_fields["metadata"].annotation
     return frozenset(metadata.model_fields)
-
-
-def levels_of(kind: str) -> tuple[Level, ...]:
-    """Return the levels of the targets that the spec of a kind of document is for: of a profile, all of them."""
-    if kind == "Profile":
-        return LEVELS
-    return (Level.PROJECT,) if kind == "ProjectSet" else (LEVEL_OF[kind],)
 
 
 def target_document(

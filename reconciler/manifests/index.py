@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from itertools import chain, product
 
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
-from reconciler.manifests.declared import Declared, DeclaredSet, DeclaredTarget, declare
+from reconciler.manifests.declared import declare
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.layers import DeclaredSet, DeclaredTarget, Layer, SectionSpecs
+from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
-from reconciler.manifests.stack.layers import Layer
-from reconciler.manifests.stack.sections import SectionSpecs
-from reconciler.model.targets import LEVELS, Level, Target
+from reconciler.model.targets import LEVELS, Identity, Level, Target
 
 
 def everywhere(_target: Target, _steps: Steps) -> bool:
@@ -33,24 +33,25 @@ class Index:
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
     UTC: exceptions end; None while it is not known. `binds` says of the values at some steps of a target's spec whether
     a broken lock is an error: `accept --until` mends those of the targets that it is about, and leaves others as they
-    are.
+    are. `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only
+    those of which other documents turn out to be theirs are merged again.
     """
 
     specs: SectionSpecs
     profiles: dict[str, Layer] = field(default_factory=dict)
-    targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
+    targets: dict[Identity, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
     today: date | None = None
     around: Surroundings = OWN_SURROUNDINGS
     binds: Callable[[Target, Steps], bool] = everywhere
+    merged: dict[Identity, MergedTarget] = field(default_factory=dict)
 
     @property
     def documents(self) -> Iterator[Document]:
         """All documents: profiles first, then those of targets, then sets."""
-        yield from (layer.document for layer in self.profiles.values())
-        yield from (each.layer.document for each in self.targets.values())
-        yield from (each.layer.document for each in self.sets.values())
+        layers = chain(self.profiles.values(), self.targets.values(), self.sets.values())
+        yield from (layer.document for layer in layers)
 
     @property
     def sources(self) -> dict[str, Source]:
@@ -106,36 +107,35 @@ class Index:
     @property
     def sections_below(self) -> dict[str, frozenset[str]]:
         """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
-        named = {each.select.group for each in self.sets.values() if each.select.group}
+        named = sorted({each.select.group for each in self.sets.values() if each.select.group})
+        if not named:
+            return {}
         sections: dict[str, set[str]] = {group.casefold(): set() for group in named}
         inside = by_group(sections, str)
 
-        def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
-            layers = [layer, *(self.profiles[name] for name in names if name in self.profiles)]
-            for group in groups:
-                sections[group].update(section for each in layers for section in each.sections)
+        def declare(layer: Layer, groups: Iterable[str]) -> None:
+            profiles = (self.profiles[name] for name in layer.profiles if name in self.profiles)
+            for group, each in product(groups, (layer, *profiles)):
+                sections[group].update(each.sections)
 
-        for own in self.targets.values() if named else ():
-            if own.target.level is Level.PROJECT and own.target.ref is not None:
-                ref = own.target.ref
-                declare(
-                    own.metadata.profiles, own.layer, groups_around(ref, sections) if isinstance(ref, str) else sections
-                )
-        for declared in self.sets.values() if named else ():
+        for own in self.targets.values():
+            ref = own.target.ref
+            if own.target.level is Level.PROJECT:
+                declare(own, groups_around(ref, sections) if isinstance(ref, str) else sections)
+        for declared in self.sets.values():
             select = declared.select
             below = inside.get(select.group.casefold(), ())
             paths = [select.group] if select.group else select.projects
-            around = {group for path in paths for group in groups_around(path, sections)}
-            declare(declared.metadata.profiles, declared.layer, {*below, *around})
-        return {group: frozenset(sections[group.casefold()]) for group in sorted(named)}
+            declare(declared, {*below, *(group for path in paths for group in groups_around(path, sections))})
+        return {group: frozenset(sections[group.casefold()]) for group in named}
 
     def without(self, documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""
         return Index(
             self.specs,
             {name: each for name, each in self.profiles.items() if each.document not in documents},
-            {name: each for name, each in self.targets.items() if each.layer.document not in documents},
-            {name: each for name, each in self.sets.items() if each.layer.document not in documents},
+            {name: each for name, each in self.targets.items() if each.document not in documents},
+            {name: each for name, each in self.sets.items() if each.document not in documents},
             today=self.today,
             around=self.around,
         )
@@ -143,24 +143,26 @@ class Index:
     def extend(self, documents: Iterable[Document], diagnostics: Diagnostics) -> None:
         """Add what documents declare, and what is wrong with them."""
         for document in documents:
-            declared, problems = declare(document, self.specs, self.around)
-            self.whole &= declared is not None
-            for diagnostic in (*problems, *(() if declared is None else self._add(declared))):
-                diagnostics.add(document, diagnostic)
+            layer, problems = declare(document, self.specs, self.around)
+            self.whole &= layer is not None
+            for diagnostic in (*problems, *(() if layer is None else self._add(layer))):
+                diagnostics.add(diagnostic, document)
 
-    def _add(self, declared: Declared) -> Iterator[Diagnostic]:
+    def _add(self, layer: Layer) -> Iterator[Diagnostic]:
         """Add what a document declares; yield an error if another one has declared the same."""
         steps: Steps = ("metadata", "name")
-        match declared:
-            case Layer():
-                layer, name = declared, declared.document.value["metadata"]["name"]
-                first, what = self.profiles.setdefault(name, layer), f"profile `{name}`"
-            case DeclaredSet(metadata=metadata, layer=layer):
-                first, what = self.sets.setdefault(metadata.name, declared).layer, f"set `{metadata.name}`"
-            case _:
-                layer, target = declared.layer, declared.target
-                first, what = self.targets.setdefault(target.identity, declared).layer, str(target)
-                named = "id" if isinstance(target.ref, int) else "path"
-                steps = ("kind",) if target.ref is None else ("metadata", named)
+        first: Layer
+        if isinstance(layer, DeclaredTarget):
+            target = layer.target
+            first, what = self.targets.setdefault(target.identity, layer), str(target)
+            named = "id" if isinstance(target.ref, int) else "path"
+            steps = ("kind",) if target.ref is None else ("metadata", named)
+        else:
+            sort, name = layer.title.split(" ", 1)
+            what = f"{sort} `{name}`"
+            if isinstance(layer, DeclaredSet):
+                first = self.sets.setdefault(name, layer)
+            else:
+                first = self.profiles.setdefault(name, layer)
         if first is not layer:
             yield Diagnostic(steps, f"{what} is already declared at {first.document.find(steps)}")

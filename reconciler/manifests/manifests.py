@@ -1,34 +1,81 @@
-"""The manifests of a run, merged and free of errors: see `Manifests`."""
+"""Files to `Manifests`: searched, rendered, read, added to an index, and merged."""
 
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.consistency import check_together
-from reconciler.manifests.creation import unordered
+from reconciler.manifests.creation import Surroundings, unordered
 from reconciler.manifests.diagnostics import Diagnostics
-from reconciler.manifests.index import Index, everywhere
+from reconciler.manifests.exceptions import endings
+from reconciler.manifests.index import Index, everywhere, nowhere
+from reconciler.manifests.layers import UNMANAGED, Layer, Stack, section_specs
+from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
-from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.stack.exceptions import endings
-from reconciler.manifests.stack.layers import Layer, Stack
-from reconciler.manifests.stack.locks import deviations
-from reconciler.manifests.stack.sections import UNMANAGED, SectionSpec
+from reconciler.manifests.sources import (
+    TEMPLATE,
+    Document,
+    Secrets,
+    Steps,
+    located,
+    no_secrets,
+    open_source,
+    read_mapping,
+    search,
+    why_passed_over,
+)
 from reconciler.manifests.targets import merge_targets
+from reconciler.manifests.templates import Templates
+from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Level, Target
+from reconciler.system import clock
 
 NO_PATHS: Mapping[Target, str] = MappingProxyType({})
 
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+
+
+NOT_HERE = Surroundings(digest=lambda _archive: "")
+"""Archives are not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The sources of manifests, in any revision: the user's paths, what templates may read, and what no message shows.
+
+    `settings` win over the values in `values_files`.
+    """
+
+    paths: Sequence[Path]
+    kinds: Kinds
+    values_files: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    env_names: Sequence[str] = ()
+    secrets: Secrets = no_secrets
+
+    def values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
+        """Return the values for templates; `content` returns a file of values as it was then, None for that on disk.
+
+        Raises:
+            ManifestErrors: a file of values is not valid.
+        """
+        values: dict[str, Any] = {}
+        for file in map(Path, self.values_files):
+            values |= read_mapping(open_source(str(file), content(file)))
+        return {**values, **self.settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +84,22 @@ class Manifests:
 
     Attributes:
         desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
-        warnings: sorted by place.
         files: as the user named them.
         index: the documents that were read.
         targets: what each target wants, by `Target.identity`.
     """
 
     desired: DesiredState
-    warnings: tuple[LocatedDiagnostic, ...]
-    files: tuple[str, ...]
-    index: Index = field(repr=False, compare=False)
-    targets: Mapping[Identity, MergedTarget] = field(repr=False, compare=False)
-    _diagnostics: Diagnostics = field(repr=False, compare=False)
+    files: tuple[str, ...] = ()
+    index: Index = field(default_factory=lambda: Index({}), repr=False, compare=False)
+    targets: Mapping[Identity, MergedTarget] = field(default_factory=dict, repr=False, compare=False)
+    _diagnostics: Diagnostics = field(default_factory=Diagnostics, repr=False, compare=False)
     _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[LocatedDiagnostic, ...]:
+        """All warnings, sorted by place."""
+        return self._diagnostics.warnings
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
@@ -77,16 +127,16 @@ class Manifests:
         unlisted = []
         for declared in self.index.sets.values():
             if declared.select.group in hidden:
-                profiles = [self.index.profiles[profile] for profile in declared.metadata.profiles]
-                origin = declared.layer.document.find(("select", "group")).line
+                profiles = [self.index.profiles[profile] for profile in declared.profiles]
+                origin = declared.document.find(("select", "group")).line
                 obstacle = hidden[declared.select.group].at(Target(Level.GROUP, declared.select.group).address)
-                unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared.layer), declared.select))
+                unlisted.append(UnlistedSet(obstacle, origin, (*profiles, declared), declared.select))
         return tuple(sorted(unlisted, key=lambda unlisted_set: unlisted_set.origin))
 
     @property
     def pathless(self) -> tuple[Target, ...]:
         """The targets named by ID whose placeholders wait for their paths."""
-        return tuple(stack.target for stack in self.stacks if stack.values is None)
+        return tuple(each.stack.target for each in self.targets.values() if each.stack.values is None)
 
     @property
     def archived_left_out(self) -> frozenset[str]:
@@ -101,11 +151,11 @@ class Manifests:
         for declared in self.index.targets.values():
             for number, written in declared.exceptions.items():
                 for warning in endings(number, written.until, today):
-                    diagnostics.add(declared.layer.document, warning)
+                    diagnostics.add(warning, declared.document)
         return diagnostics.warnings
 
     def of(self, target: Target) -> MergedTarget:
-        """Return what a target wants.
+        """Return a target and its layers.
 
         Raises:
             KeyError: no such target.
@@ -130,12 +180,12 @@ class Manifests:
                     yield f'also holds here: "{name}" of {group.desired.target} ({place})'
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where something of any target is declared: see `MergedTarget.origin`."""
+        """Return the place of something of any target: see `MergedTarget.origin`."""
         merged = self.targets.get(address.target.identity)
         return merged.origin(address, field) if merged else ""
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """Return where an item of any target is declared: see `MergedTarget.declaration`."""
+        """Return the place of an item of any target: see `MergedTarget.declaration`."""
         merged = self.targets.get(address.target.identity)
         return merged.declaration(address, others) if merged else None
 
@@ -153,7 +203,7 @@ class Manifests:
         return merge_manifests(self.index, Diagnostics(), self.files, discovered, paths)
 
     def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
-        """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
+        """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.
 
         Args:
             discovered: projects by group, in lower case.
@@ -210,9 +260,79 @@ class Manifests:
         return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
 
 
-def without_documents(desired: DesiredState) -> Manifests:
-    """Return the manifests of targets that no document declares."""
-    return Manifests(desired, (), (), Index({}), {}, Diagnostics())
+def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = True) -> Manifests:
+    """Read, render, merge and check the manifests in files and folders.
+
+    Templates may read the values of `inputs`, and the environment variables in its `env_names` as `env.NAME`. Unless
+    `locks_bind`, a broken lock is no error yet: see `Manifests.deviations`. Unless `dated`, nothing warns of exceptions
+    that end: see `Manifests.ending`.
+
+    Raises:
+        ManifestErrors: with all errors of all files.
+        ConfigurationError: a value is called `env` beside environment variables.
+    """
+    templates = Templates(inputs.values(), inputs.env_names, secrets=inputs.secrets)
+    searched = search(inputs.paths)
+    passed_over = [located(path, why_passed_over(path), "warning") for path in searched.passed_over]
+    index = Index(
+        section_specs(inputs.kinds),
+        whole=not searched.errors,
+        today=clock.today() if dated else None,
+        around=Surroundings(secrets=inputs.secrets),
+        binds=everywhere if locks_bind else nowhere,
+    )
+    diagnostics = Diagnostics(dict.fromkeys([*searched.errors, *passed_over]))
+    return _read(dict.fromkeys(searched.files), templates, index, diagnostics)
+
+
+def read_contents(
+    contents: Mapping[str, bytes | tuple[Document, ...]],
+    kinds: Kinds,
+    *,
+    values: Mapping[str, Any] = NO_VALUES,
+    env_names: Sequence[str] = (),
+    around: Surroundings = NOT_HERE,
+) -> Manifests:
+    """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
+
+    Args:
+        contents: of the files; of one that was read before, its documents, as of `Index.documents_by_file`.
+        kinds: all kinds.
+        values: of templates.
+        env_names: see `Inputs`.
+        around: what `create` refers to; without it, archives are not looked at.
+    """
+    return _read(contents, Templates(values, env_names), Index(section_specs(kinds), around=around), Diagnostics())
+
+
+def _read(
+    contents: Mapping[str, bytes | tuple[Document, ...] | None],
+    templates: Templates,
+    index: Index,
+    diagnostics: Diagnostics,
+) -> Manifests:
+    """Add the documents of files to an index, and merge them; the content of what is on disk is None."""
+    with closing(templates):
+        for path, content in contents.items():
+            if isinstance(content, tuple):
+                index.extend(content, diagnostics)
+                continue
+            try:
+                source = open_source(path, content, index.around.secrets)
+                if path.endswith(TEMPLATE):
+                    source = templates.source(path, source.text)
+            except ManifestErrors as errors:
+                diagnostics.extend(errors.diagnostics)
+                index.whole = False
+                continue
+            reading = source.read()
+            if reading.errors:
+                diagnostics.add_unreadable(reading.errors)
+            elif not (reading.documents or source.own_line):
+                diagnostics.extend([located(path, "holds no document", "warning")])
+            index.whole &= reading.whole
+            index.extend(reading.documents, diagnostics)
+    return merge_manifests(index, diagnostics, tuple(contents))
 
 
 def merge_manifests(
@@ -236,27 +356,24 @@ def merge_manifests(
         digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
-    return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known)
+    return Manifests(desired, files, index, targets, diagnostics, known)
 
 
-def _canonical(merged: MergedTarget) -> Any:
+def _canonical(merged: MergedTarget) -> list[Any]:
     """Return a target's desired state in an order that does not depend on the files."""
-    whole = merged.stack
-    sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
-    declared = merged.desired.exceptions
-    exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in declared]
-    creation = merged.desired.creation
+    whole, desired = merged.stack, merged.desired
+    sections = dict(whole.sections)
+    for name, section in whole.sections.items():
+        spec = whole.specs[name]
+        for key in spec.lists:
+            if key in section and spec.merges_as_set(key):
+                sections[name] = {**sections[name], key: sorted(section[key], key=str)}
+    exceptions = [[each.section, str(each.item), str(each.until), *each.fields] for each in desired.exceptions]
     return [
-        str(merged.desired.target),
+        str(desired.target),
         sections,
         sorted(whole.prune),
         *([sorted(exceptions)] if exceptions else []),
-        *([unordered(creation)] if creation else []),
+        *([unordered(desired.creation)] if desired.creation else []),
         *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
     ]
-
-
-def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not spec.lists:
-        return section
-    return {key: sorted(value, key=str) if spec.merges_as_set(key) else value for key, value in section.items()}

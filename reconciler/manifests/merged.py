@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.manifests.creation import CREATE_KEY
-from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.exceptions import exceptions_on
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.locks import lock_on
-from reconciler.manifests.stack.placeholders import literal, placeholders_in, unfilled
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED, SectionSpec
-from reconciler.manifests.stack.trace import declarations, field_path, find, object_path
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.exceptions import exceptions_on
+from reconciler.manifests.layers import PRUNE, UNMANAGED, SectionSpec, Stack, literal, placeholders_in, unfilled
+from reconciler.manifests.locks import lock_on
+from reconciler.manifests.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
 from reconciler.model.state import DesiredTarget
@@ -25,28 +23,28 @@ class MergedTarget:
     Attributes:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
+        told: what is to be said of its sections.
     """
 
     desired: DesiredTarget
     stack: Stack
+    told: tuple[Diagnostic, ...] = ()
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The merged spec as plain data of its own."""
+        """The merged spec."""
         stack = self.stack
         head: dict[str, Any] = {PRUNE: stack.prune} if stack.prune else {}
         if stack.unmanaged:
             head[UNMANAGED] = stack.layers[-1].document.value["spec"][UNMANAGED]
-        spec: dict[str, Any] = _copied({**head, **stack.sections})
-        return spec
+        return {**head, **stack.sections}
 
     @property
     def as_written(self) -> dict[str, Any]:
         """The merged spec as one manifest writes it, with literal braces doubled."""
-        written: dict[str, Any] = self.spec if self.stack.values is None else literal(self.spec)
-        return written
+        return self.spec if self.stack.values is None else {key: literal(value) for key, value in self.spec.items()}
 
     @property
     def beneath(self) -> Stack:
@@ -54,7 +52,7 @@ class MergedTarget:
         return self.stack.of(*self.stack.layers[:-1])
 
     def unmanaged(self, section: str) -> str:
-        """Return where its document leaves a section alone, as `path:line`; empty if it does not."""
+        """Return the place where its document leaves a section alone, as `path:line`; empty if it does not."""
         document = self.stack.layers[-1].document
         return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
 
@@ -66,7 +64,7 @@ class MergedTarget:
         )
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, a field of it, or its creation is declared, as `path:line`; empty if nowhere.
+        """Return the place of an object, a field of it, or its creation, as `path:line`; empty if it is not declared.
 
         What is not declared in a pruned section has its origin where that is said.
         """
@@ -75,14 +73,14 @@ class MergedTarget:
             return stack.layers[-1].document.find((CREATE_KEY,), key=True).line
         if address.section not in stack.sections:
             return ""
-        steps = self._steps(address, field)
-        around = 1 if address.part == address.section else 2
-        if address.name is not None and len(steps) <= around and address.section in stack.prune:
+        part = () if address.part == address.section else (address.part,)
+        steps = object_path(stack, address.section, part, address.name, field)
+        if address.name is not None and len(steps) <= 1 + len(part) and address.section in stack.prune:
             steps = (PRUNE, stack.prune.index(address.section))
         return find(stack, steps, key=True)[1].line
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
+        """Return the place of an item in the lowest layer, as `path:line`, and names as they would be written there.
 
         Args:
             address: of the item.
@@ -133,15 +131,3 @@ class MergedTarget:
         steps = field_path(path, self.spec) if isinstance(path, str) else tuple(path)
         declared = declarations(self.stack, steps) if steps else ()
         return [(declaration.line, declaration.value) for declaration in declared]
-
-    def _steps(self, address: Address, field: str | None) -> Steps:
-        """Return the steps to an object, or to its field, as far as the merged spec declares it."""
-        part = () if address.part == address.section else (address.part,)
-        return object_path(self.stack, address.section, part, address.name, field)
-
-
-def _copied(value: Any) -> Any:
-    """Copy a value, and what aliases share for each of them."""
-    if isinstance(value, dict):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value

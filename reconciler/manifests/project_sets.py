@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.stack.layers import Layer
+from reconciler.manifests.layers import DeclaredSet, Layer
 from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
@@ -59,7 +59,7 @@ def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str
 
 
 def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
-    """Return what is inside of each group and its subgroups, by the group's path in lower case.
+    """Return the projects inside of each group and its subgroups, by the group's path in lower case.
 
     Args:
         projects: projects, or their paths.
@@ -74,35 +74,30 @@ def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[
 
 
 def groups_around(path: str, groups: Collection[str]) -> list[str]:
-    """Return which of some groups, in lower case, a path is, or is below."""
+    """Return those of some groups, in lower case, that a path is, or is below."""
     return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
 
 
-def candidates(
-    select: Selection,
-    discovered: Discovered | None,
-    documented: Mapping[str, Sequence[str]],
-    created: Mapping[str, Sequence[str]],
-) -> Sequence[str]:
+def candidates(select: Selection, discovered: Discovered | None, others: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the paths of the projects that a set selects if they match its globs.
 
     Args:
         select: what it selects.
         discovered: the projects of groups; None before the discovery.
-        documented: the projects that have documents, by the groups around them: see `by_group`. Before the discovery,
+        others: projects that no list needs to show, by the groups around them: see `by_group`. Before the discovery,
             these are the candidates.
-        created: those of them that are created if they do not exist, and are not archived.
     """
     if not select.group:
         return select.projects
+    others_inside = others.get(select.group.casefold(), ())
     if discovered is None:
-        return documented.get(select.group.casefold(), ())
+        return others_inside
     projects = discovered[select.group]
     if isinstance(projects, Obstacle):
         return ()
     shown = list(projects)
     there = {member.path.casefold() for member in shown}
-    missing = [path for path in created.get(select.group.casefold(), ()) if path.casefold() not in there]
+    missing = [path for path in others_inside if path.casefold() not in there]
     return [member.path for member in shown if select.archived or not member.archived] + missing
 
 
@@ -137,29 +132,30 @@ class UnlistedSet:
 
 
 def idle(
-    title: str, select: Selection, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
+    declared: DeclaredSet, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each glob of a set that includes no project, or if the set selects none.
 
     The archived projects that it leaves out count: that they are archived may change.
 
     Args:
-        title: of the set.
-        select: what it selects.
+        declared: the set.
         offered: see `candidates`.
         selected: those of them that match.
         discovered: the projects of groups; None before the discovery.
     """
+    select = declared.select
     if discovered is None and select.group:
         return
     projects = (discovered or {}).get(select.group)
     archived = [] if discovered is None else [*archived_left_out(select, discovered)]
     known = [*offered, *archived]
     folded = {path.casefold() for path in known}
+    some = ", ".join(offered[:SOME]) + (", ..." if len(offered) > SOME else "")
     unmatched = [
         Diagnostic(
             ("select", "include", index),
-            f"`{glob}` includes no project: correct or remove it; there are {_some(offered)}",
+            f"`{glob}` includes no project: correct or remove it; there are {some}",
             "warning",
         )
         for index, glob in enumerate(select.include if offered else ())
@@ -167,9 +163,5 @@ def idle(
     ]
     yield from unmatched
     if not (unmatched or selected or archived or isinstance(projects, Obstacle)):
-        message = f"{title} matches no project: correct `select`, or remove the set"
+        message = f"{declared.title} matches no project: correct `select`, or remove the set"
         yield Diagnostic(("select",), message, "warning", at_key=True)
-
-
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:SOME]) + (", ..." if len(paths) > SOME else "")

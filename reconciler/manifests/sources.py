@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler import CONFIGURATION
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.yaml_reader import Position, Positions, Root, line_at, read_plain, read_positions
+from reconciler.manifests.yaml_reader import Position, Positions, line_at, read_plain, read_positions
 from reconciler.system.checkout import LEADS_OUT, leads_out
 from reconciler.system.terminal import blanked, escaped
 
@@ -215,14 +215,10 @@ class Source:
     def read(self) -> "ReadDocuments":
         """Return the documents and the errors of the text as YAML."""
         roots = read_plain(self.text)
-        if roots is not None:
-            return ReadDocuments(self._documents(roots))
-        parsed = read_positions(self.text)
+        parsed = Positions(roots, {}, (), whole=True) if roots is not None else read_positions(self.text)
+        documents = tuple(Document(self, number, root.line, root.value) for number, root in enumerate(parsed.roots))
         errors = tuple(self.located(error.line, error.column, error.message) for error in parsed.errors)
-        return ReadDocuments(self._documents(parsed.roots), errors, parsed.whole)
-
-    def _documents(self, roots: Iterable[Root]) -> "tuple[Document, ...]":
-        return tuple(Document(self, number, root.line, root.value) for number, root in enumerate(roots))
+        return ReadDocuments(documents, errors, parsed.whole)
 
     def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
         """Return an error or warning at a line and column of the text."""
@@ -271,7 +267,10 @@ def open_source(path: str, content: bytes | None = None, secrets: Secrets = no_s
         try:
             if leads_out(path):
                 raise ValueError(LEADS_OUT)
-            content = read_bytes(path)
+            with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
+                # Of a file that is too large, as much is read as shows that.
+                content = file.read(USUAL)
+                content += file.read(MAX_FILE_BYTES + 1 - USUAL) if len(content) == USUAL else b""
         except (OSError, ValueError) as error:
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
     if len(content) > MAX_FILE_BYTES:
@@ -288,17 +287,6 @@ def open_source(path: str, content: bytes | None = None, secrets: Secrets = no_s
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
     return Source(path, text, secrets)
-
-
-def read_bytes(path: str) -> bytes:
-    """Read a file, or of one that is larger than 5 MiB as much as shows that.
-
-    Raises:
-        OSError, ValueError: it cannot be read.
-    """
-    with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
-        content = file.read(USUAL)
-        return content if len(content) < USUAL else content + file.read(MAX_FILE_BYTES + 1 - USUAL)
 
 
 def _reason(error: OSError | ValueError) -> str:

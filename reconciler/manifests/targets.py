@@ -1,59 +1,38 @@
 """The targets: each composed of its documents, merged and checked by itself."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import date
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
 
-from reconciler.manifests.declared import DeclaredSet, DeclaredTarget
+from reconciler.manifests.declared import clashing_names
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.documents import Selection
+from reconciler.manifests.exceptions import read_exceptions
 from reconciler.manifests.index import Index
-from reconciler.manifests.layer import clashing_names
+from reconciler.manifests.layers import (
+    MOST_FILLED,
+    PRUNE,
+    DeclaredSet,
+    DeclaredTarget,
+    Layer,
+    Placeholders,
+    Stack,
+    level_error,
+    placeholder_values,
+    stacked,
+)
+from reconciler.manifests.locks import broken_locks, differences
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.exceptions import read_exceptions
-from reconciler.manifests.stack.layers import MOST_FILLED, Layer, Stack, stacked
-from reconciler.manifests.stack.locks import broken_locks
-from reconciler.manifests.stack.placeholders import placeholder_values
-from reconciler.manifests.stack.sections import PRUNE, SectionSpec, level_error
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Listed, Section
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """One document of a target, with its profiles.
-
-    Attributes:
-        layers: its profiles, then its spec.
-        whole: whether all the profiles exist and fit the target.
-        labels: of the document.
-        priority: of a set.
-        skips: whether sections that a target cannot have are left out.
-        named: the positions of the projects that a set lists, by `Target.identity`.
-    """
-
-    layers: tuple[Layer, ...]
-    whole: bool
-    labels: Mapping[str, str]
-    priority: int = 0
-    skips: bool = False
-    named: Mapping[Identity, int] = field(default_factory=dict)
-
-    def origin(self, target: Target) -> str:
-        """Return where the document names a target: of a set, in its list of projects; else where it begins."""
-        document, number = self.layers[-1].document, self.named.get(target.identity)
-        return document.origin if number is None else document.find(("select", "projects", number)).line
 
 
 @dataclass(slots=True)
@@ -64,22 +43,25 @@ class Composition:
         target: as its own document names it, if it has one.
         path: its full path; None for the user, and if only an ID is known.
         member: what a list of projects shows of it; None where none was read.
-        own: its own document, if it has one.
-        parts: the sets that select it, by priority, then its own document.
-        complete: whether the parts are all that the manifests have for it.
+        parts: the sets that select it, by priority, then its own document; each with its layers, the profiles beneath
+            it first. Layers are missing if profiles do not exist, or do not fit the target.
     """
 
     target: Target
     path: str | None
     member: Member | None
-    own: DeclaredTarget | None = None
-    parts: list[Contribution] = field(default_factory=list)
-    complete: bool = True
+    parts: list[tuple[DeclaredTarget | DeclaredSet, tuple[Layer, ...]]] = field(default_factory=list)
 
     @property
-    def sets(self) -> list[Contribution]:
+    def own(self) -> DeclaredTarget | None:
+        """Its own document, if it has one."""
+        last, _ = self.parts[-1]
+        return last if isinstance(last, DeclaredTarget) else None
+
+    @property
+    def sets(self) -> list[tuple[DeclaredSet, tuple[Layer, ...]]]:
         """The parts that are sets."""
-        return self.parts if self.own is None else self.parts[:-1]
+        return [(last, layers) for last, layers in self.parts if isinstance(last, DeclaredSet)]
 
     @property
     def nameless(self) -> bool:
@@ -97,7 +79,8 @@ def merge_targets(
 ) -> dict[Identity, MergedTarget]:
     """Compose, merge and check each target by itself; return the good ones by identity, in the order of the targets.
 
-    A document that names a project by its ID and a set that discovers the project compose one target.
+    A document that names a project by its ID and a set that discovers the project compose one target. What was merged
+    before of the same layers is not merged again.
 
     Args:
         index: all documents.
@@ -110,9 +93,17 @@ def merge_targets(
         KeyError: a group is missing from `discovered`.
     """
     compared: set[tuple[int | str, ...]] = set()
-    compositions = _compose(index, discovered, paths, diagnostics, only)
-    merged = (_merge(composition, index, diagnostics, compared) for composition in compositions)
-    return {target.desired.target.identity: target for target in merged if target is not None}
+    targets: dict[Identity, MergedTarget] = {}
+    for composition in _compose(index, discovered, paths, diagnostics, only):
+        merged = _merge(composition, index, diagnostics, compared)
+        if merged is not None:
+            for diagnostic in merged.told:
+                diagnostics.add(diagnostic, merged.stack)
+            desired = _desired(composition, merged, index, discovered, diagnostics)
+            targets[desired.target.identity] = MergedTarget(desired, merged.stack, merged.told)
+    if not diagnostics.errors:
+        index.merged |= targets
+    return targets
 
 
 def _compose(
@@ -125,48 +116,52 @@ def _compose(
     """Return the documents of each target, in the order of the targets; see `merge_targets`."""
     there = projects_by_path(discovered)
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
+
+    def composed(target: Target, path: str | None) -> Composition:
+        path = target.ref if isinstance(target.ref, str) else path
+        return Composition(target, path, there.get(path.casefold()) if path else None)
+
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
-    targets = {name: _composition(own.target, known.get(own.target), there, own) for name, own in documents.items()}
-    offer = _offer(documents.values(), targets.values(), discovered, there)
-    for declared in sorted(index.sets.values(), key=lambda entry: (entry.metadata.priority, entry.metadata.name)):
-        contribution, errors = _of_set(declared, index)
-        offered = offer(declared.select)
+    targets = {name: composed(own.target, known.get(own.target)) for name, own in documents.items()}
+    others = _unlisted_candidates(documents.values(), targets.values(), discovered, there) if index.sets else {}
+    for declared in sorted(index.sets.values(), key=lambda each: (each.priority, each.title)):
+        layers, errors = _with_profiles(declared, None, index)
+        offered = candidates(declared.select, discovered, others)
         selected = chosen(declared.select, offered)
-        for diagnostic in (*errors, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
-            diagnostics.add(declared.layer.document, diagnostic)
+        for diagnostic in (*errors, *idle(declared, offered, selected, discovered)):
+            diagnostics.add(diagnostic, declared.document)
         for path in {path.casefold(): path for path in selected}.values():
             target = Target(Level.PROJECT, path)
             if only is None or target.identity in only:
                 member = there.get(path.casefold(), Member(path))
                 by_number = targets.get(Target(Level.PROJECT, member.id).identity)
-                composition = targets.get(target.identity) or by_number or _composition(target, path, there)
-                targets.setdefault(composition.target.identity, composition).parts.append(contribution)
+                composition = targets.get(target.identity) or by_number or composed(target, path)
+                targets.setdefault(composition.target.identity, composition).parts.append((declared, layers))
     for name, own in documents.items():
-        contribution, errors = _of_document(own, targets[name], index)
-        targets[name].parts.append(contribution)
-        targets[name].complete = _is_complete(targets[name], index, discovered)
-        for diagnostic in (*errors, *_unlisted(own, targets[name], index, discovered)):
-            diagnostics.add(own.layer.document, diagnostic)
+        layers, errors = _with_profiles(own, targets[name], index)
+        targets[name].parts.append((own, layers))
+        if own.exceptions and isinstance(own.target.ref, str) and own.target.level is Level.PROJECT:
+            errors += _unlisted(own, targets[name], index, discovered)
+        for diagnostic in errors:
+            diagnostics.add(diagnostic, own.document)
     return sorted(targets.values(), key=lambda composition: composition.target.order)
 
 
-def _composition(
-    target: Target, path: str | None, there: Mapping[str, Member], own: DeclaredTarget | None = None
-) -> Composition:
-    """Return a target without its parts."""
-    path = target.ref if isinstance(target.ref, str) else path
-    return Composition(target, path, there.get(path.casefold()) if path else None, own)
+def _unlisted_candidates(
+    documents: Iterable[DeclaredTarget],
+    targets: Iterable[Composition],
+    discovered: Discovered | None,
+    there: Mapping[str, Member],
+) -> Mapping[str, Sequence[str]]:
+    """Return by group the projects with documents that sets may select though no list shows them; see `candidates`.
 
-
-def _is_complete(composition: Composition, index: Index, discovered: Discovered | None) -> bool:
-    """Return whether a target with a document has all the parts that the manifests have for it.
-
-    Before the discovery, sets that name groups apply to each path below them. Afterwards, they apply to what the lists
-    show: a project that has moved, is archived, or was deleted has lost them.
+    Before the discovery, these are all; afterwards, those that are created if they do not exist.
     """
     if discovered is None:
-        return not (composition.target.level is Level.PROJECT and composition.nameless and index.groups)
-    return composition.member is not None and not composition.member.archived
+        return by_group((each.path for each in targets if each.target.level is Level.PROJECT and each.path), str)
+    creating = (str(each.target.ref) for each in documents if each.creation and each.target.level is Level.PROJECT)
+    archived = {path for path, each in there.items() if each.archived}
+    return by_group((path for path in creating if path.casefold() not in archived), str)
 
 
 def _unlisted(
@@ -176,188 +171,190 @@ def _unlisted(
 
     Nothing is read of such a project, so no stage notices that it is not there.
     """
-    path = own.target.ref
-    if own.target.level is not Level.PROJECT or not isinstance(path, str) or not own.exceptions or own.creation:
-        return
+    path = str(own.target.ref)
     lists = [
         group
         for group, projects in (discovered or {}).items()
         if path.casefold().startswith(f"{group}/".casefold()) and not isinstance(projects, Obstacle)
     ]
-    is_read = any(layer.sections for part in composition.parts for layer in part.layers)
-    if lists and composition.member is None and not is_read:
+    is_read = any(layer.sections for _, layers in composition.parts for layer in layers)
+    if lists and composition.member is None and not is_read and not own.creation:
         archived = "" if lists[-1] in index.groups_with_archived else "archived, "
         fate = f"it may have been {archived}moved, renamed or deleted"
         message = f"group {lists[-1]} lists no project {path}: {fate}; correct the path, or remove this document"
         yield Diagnostic(("metadata", "path"), message, "warning")
 
 
-def _offer(
-    documents: Iterable[DeclaredTarget],
-    targets: Iterable[Composition],
-    discovered: Discovered | None,
-    there: Mapping[str, Member],
-) -> Callable[[Selection], Sequence[str]]:
-    """Return the function from a selection to the projects that it chooses from; see `candidates`."""
-    documented = [each.path for each in targets if each.target.level is Level.PROJECT and each.path]
-    creating = (each.target for each in documents if each.creation and each.target.level is Level.PROJECT)
-    archived = {path for path, each in there.items() if each.archived}
-    created = [str(each.ref) for each in creating if str(each.ref).casefold() not in archived]
-    return partial(
-        candidates, discovered=discovered, documented=by_group(documented, str), created=by_group(created, str)
-    )
-
-
-def _of_set(declared: DeclaredSet, index: Index) -> tuple[Contribution, list[Diagnostic]]:
-    """Return the layers that a set adds to each project it selects, and the errors about its profiles."""
-    metadata = declared.metadata
-    layers, errors = _profiles(metadata.profiles, None, index)
-    whole, skips = len(layers) == len(metadata.profiles), declared.select.not_applicable == "skip"
-    named = {Target(Level.PROJECT, path).identity: number for number, path in enumerate(declared.select.projects)}
-    return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips, named), errors
-
-
-def _of_document(own: DeclaredTarget, composition: Composition, index: Index) -> tuple[Contribution, list[Diagnostic]]:
-    """Return the layers of a target's own document, and the errors about its profiles and placeholders."""
-    layers, errors = _profiles(own.metadata.profiles, composition, index)
-    whole = len(layers) == len(own.metadata.profiles)
-    errors += _unfillable(own.layer, composition)
-    return Contribution((*layers, own.layer), whole, own.metadata.labels), errors
-
-
-def _profiles(
-    names: Sequence[str], composition: Composition | None, index: Index
-) -> tuple[list[Layer], list[Diagnostic]]:
-    """Return the layers of some profiles, and an error for each that is missing or does not fit the target.
+def _with_profiles(
+    declared: DeclaredTarget | DeclaredSet, composition: Composition | None, index: Index
+) -> tuple[tuple[Layer, ...], list[Diagnostic]]:
+    """Return the profiles of a document and itself, and an error for each that is missing or does not fit the target.
 
     The composition is None for a set: all its targets have paths.
     """
     layers: list[Layer] = []
     diagnostics: list[Diagnostic] = []
-    for number, name in enumerate(names):
+    for number, name in enumerate(declared.profiles):
         steps = ("metadata", "profiles", number)
         layer = index.profiles.get(name)
-        if layer and composition and (lacking := _lacking(layer, composition)):
+        if layer and layer.placeholders and composition and (lacking := _lacking(layer, composition)):
             location = layer.document.find(layer.placeholders[lacking][0])
-            message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition)}"
+            message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition.target)}"
             diagnostics.append(Diagnostic(steps, message))
         elif layer:
             layers.append(layer)
         elif index.whole:
             diagnostics.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
-    return layers, diagnostics
+    if declared.placeholders and composition and (lacking := _lacking(declared, composition)):
+        message = f"{_why_lacking(composition.target)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
+        diagnostics.append(Diagnostic(declared.placeholders[lacking][0], message))
+    return (*layers, declared), diagnostics
 
 
-def _unfillable(own: Layer, composition: Composition) -> Iterator[Diagnostic]:
-    """Yield an error if a placeholder in a target's own document has no value."""
-    lacking = _lacking(own, composition)
-    if lacking:
-        message = f"{_why_lacking(composition)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
-        yield Diagnostic(own.placeholders[lacking][0], message)
-
-
-def _lacking(layer: Layer, composition: Composition) -> str | None:
-    """Return a placeholder of a layer that has no value in a target."""
+def _lacking(layer: Layer, composition: Composition) -> str:
+    """Return a placeholder of a layer that has no value in a target; empty if there is none."""
+    if composition.nameless:
+        return ""
     values = placeholder_values(composition.path)
-    return None if composition.nameless else next((use for use in layer.placeholders if use not in values), None)
+    return next((use for use in layer.placeholders if use not in values), "")
 
 
-def _why_lacking(composition: Composition) -> str:
-    if composition.target.ref is None:
-        return f"the {composition.target} has no path"
-    return f"{composition.target} has no namespace"
+def _why_lacking(target: Target) -> str:
+    return f"the {target} has no path" if target.ref is None else f"{target} has no namespace"
 
 
 def _merge(
     composition: Composition, index: Index, diagnostics: Diagnostics, compared: set[tuple[int | str, ...]]
 ) -> MergedTarget | None:
-    """Return a target merged of its documents; None if one of them cannot be filled in, or lacks a profile."""
-    parts, target = composition.parts, composition.target
-    layers = tuple(layer for part in parts for layer in part.layers)
+    """Return the outcome of a target's layers alone; None if one cannot be filled in, or a profile is missing."""
+    target = composition.target
+    layers = tuple(layer for _, layers in composition.parts for layer in layers)
     waits = composition.nameless and any(layer.placeholders for layer in layers)
     values = None if waits else placeholder_values(composition.path)
+    before = index.merged.get(target.identity)
+    if before and (before.stack.target, before.stack.layers, before.stack.values) == (target, layers, values):
+        return before
+    if not _is_mergeable(composition, layers, values, index, diagnostics):
+        return None
+    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
+    for layer in layers:
+        # A target's own document has been read for its level.
+        for diagnostic, by in _misfits(layer, whole) if layer.title or layer.placeholders else ():
+            diagnostics.add(diagnostic, layer.document, by)
+    for layer, error in broken_locks(whole) if whole.has_locks else ():
+        if index.binds(target, error.steps):
+            diagnostics.add(error.below("spec"), layer.document, target)
+    sets = composition.sets
+    for wanted, conflict in _set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
+        diagnostics.add(conflict, wanted)
+    told: list[Diagnostic] = []
+    sections = tuple(_sections(whole, told))
+    return MergedTarget(DesiredTarget(target, sections), whole, tuple(told))
+
+
+def _is_mergeable(
+    composition: Composition,
+    layers: Sequence[Layer],
+    values: Placeholders | None,
+    index: Index,
+    diagnostics: Diagnostics,
+) -> bool:
+    """Return whether no profile is missing, and the placeholders of no layer come to too much text."""
     too_long = {layer: name for layer in layers if (name := layer.overfilled(values))}
     for layer, name in too_long.items():
         message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
-        diagnostics.add(layer.document, Diagnostic(layer.placeholders[name][0], message))
-    if too_long or not all(part.whole for part in parts):
-        if composition.own and not too_long:
-            _check_own(layers[-1], index, target.level, diagnostics)
-        return None
-    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
-    _check_layers(whole, index, diagnostics)
-    for wanted, conflict in _set_conflicts(composition.sets, whole, compared):
-        diagnostics.add_merged(wanted, conflict)
-    return MergedTarget(_desired(composition, whole, index.today, diagnostics), whole)
+        diagnostics.add(Diagnostic(layer.placeholders[name][0], message), layer.document)
+    is_whole = all(len(part) > len(last.profiles) for last, part in composition.parts)
+    if composition.own and not (too_long or is_whole):
+        # It is checked by itself, since it cannot be merged with all that is beneath.
+        for name, section in composition.own.sections.items():
+            for diagnostic in check_alone(index.specs[name], section, (composition.target.level,)):
+                diagnostics.add(diagnostic, composition.own.document)
+    return is_whole and not too_long
 
 
-def _check_own(own: Layer, index: Index, level: Level, diagnostics: Diagnostics) -> None:
-    """Check the sections of a target's own document by themselves: they are not merged with all that is beneath."""
-    for name, section in own.sections.items():
-        for diagnostic in check_alone(index.specs[name], section, (level,)):
-            diagnostics.add(own.document, diagnostic)
+def _misfits(layer: Layer, whole: Stack) -> Iterator[tuple[Diagnostic, Target | None]]:
+    """Yield errors about sections that the target's level does not have, and names that are the same once filled in.
 
-
-def _check_layers(whole: Stack, index: Index, diagnostics: Diagnostics) -> None:
-    """Check the layers of a target against its level, and against one another's locks."""
-    for layer in whole.layers:
-        _check_shared(layer, whole, whole.target, diagnostics)
-    for layer, error in broken_locks(whole) if whole.has_locks else ():
-        if index.binds(whole.target, error.steps):
-            diagnostics.add_declared(layer, error, whole.target)
-
-
-def _check_shared(layer: Layer, whole: Stack, target: Target, diagnostics: Diagnostics) -> None:
-    """Report sections that the target's level does not have, and names that are the same once filled in."""
+    The former are for the target alone.
+    """
     for name, value in layer.sections.items():
         if name in whole.unmanaged:
             continue
-        error = level_error(name, target.level, whole.specs) if layer.title else None
+        error = level_error(name, whole.target.level, whole.specs) if layer.title else None
         if error:
-            diagnostic = Diagnostic(("spec", name), f"{error} (for {target})", at_key=True)
-            diagnostics.add(layer.document, diagnostic, by=target)
+            yield Diagnostic(("spec", name), error, at_key=True), whole.target
         elif layer.placeholders:
-            for diagnostic in clashing_names(layer.document, whole.specs[name], value, whole.values):
-                diagnostics.add(layer.document, diagnostic)
+            clashing = clashing_names(layer.document, whole.specs[name], value, whole.values)
+            yield from ((diagnostic, None) for diagnostic in clashing)
 
 
-def _desired(composition: Composition, whole: Stack, today: date | None, diagnostics: Diagnostics) -> DesiredTarget:
+def _sections(whole: Stack, told: list[Diagnostic]) -> Iterator[Section]:
+    """Yield the sections of a target that have no errors; add what is to be said of all of them."""
+    target = whole.target
+    for name in whole.sections:
+        spec, pruned = whole.specs[name], name in whole.prune
+        section, problems = check_section(whole, spec, target)
+        told += problems
+        if section is not None:
+            own = not whole.layers[-1].title and name in whole.layers[-1].sections
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
+    for number, name in enumerate(whole.prune):
+        if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
+            undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
+            message = level_error(name, target.level, whole.specs) or undeclared
+            told.append(Diagnostic(("spec", PRUNE, number), message))
+
+
+def _desired(
+    composition: Composition,
+    merged: MergedTarget,
+    index: Index,
+    discovered: Discovered | None,
+    diagnostics: Diagnostics,
+) -> DesiredTarget:
     """Return a target as the planner gets it: with its checked sections, and with all that its documents say of it."""
-    own = composition.own
+    own, member, target = composition.own, composition.member, composition.target
     exceptions: tuple[DeclaredException, ...] = ()
-    sections = tuple(_sections(whole, diagnostics))
     if own is not None and own.exceptions:
-        exceptions, problems = read_exceptions(own.exceptions, whole, today, complete=composition.complete)
+        if discovered is None:
+            # Sets that name groups apply to each path below them.
+            complete = not (target.level is Level.PROJECT and composition.nameless and index.groups)
+        else:
+            # They apply to what the lists show: a project that has moved, is archived, or was deleted has lost them.
+            complete = member is not None and not member.archived
+        exceptions, problems = read_exceptions(own.exceptions, merged.stack, index.today, complete=complete)
         for problem in problems:
-            diagnostics.add(own.layer.document, problem)
-    labels = {name: label for part in composition.parts for name, label in part.labels.items()}
+            diagnostics.add(problem, own.document)
+    skips = [(last.select.not_applicable == "skip", layers) for last, layers in composition.sets]
+    skipping = {name for skip, layers in skips if skip for layer in layers for name in layer.sections}
+    strict = [layers for skip, layers in skips if not skip] + ([composition.parts[-1][1]] if own else [])
+    skipping -= {name for layers in strict for layer in layers for name in layer.sections}
     return DesiredTarget(
-        whole.target,
-        sections,
-        origin=composition.parts[-1].origin(composition.target),
-        labels=MappingProxyType(labels),
+        target,
+        merged.desired.sections,
+        origin=_origin(composition),
+        labels=MappingProxyType({name: label for last, _ in composition.parts for name, label in last.labels.items()}),
         path=composition.path,
         exceptions=exceptions,
-        listed=_listed(composition),
+        listed=Listed(member.archived, member.off) if member and (member.archived or member.off) else None,
         creation=own.creation if own else None,
-        unmanaged=whole.unmanaged,
-        skipped=_skipped(composition),
+        unmanaged=merged.stack.unmanaged,
+        skipped=_shared(frozenset(skipping)),
     )
 
 
-def _listed(composition: Composition) -> Listed | None:
-    """Return what a list of projects shows to be archived or off."""
-    member = composition.member
-    if member is None or not (member.archived or member.off):
-        return None
-    return Listed(member.archived, member.off)
+def _origin(composition: Composition) -> str:
+    """Return the place of a target in its topmost document: of a set, in its list of projects; else its beginning."""
+    last, _ = composition.parts[-1]
+    number = _numbers(last).get(composition.target.identity) if isinstance(last, DeclaredSet) else None
+    return last.document.origin if number is None else last.document.find(("select", "projects", number)).line
 
 
-def _skipped(composition: Composition) -> frozenset[str]:
-    """Return the sections that only sets and their profiles declare, and all these sets skip."""
-    skipping = {name for part in composition.parts if part.skips for layer in part.layers for name in layer.sections}
-    strict = {name for part in composition.parts if not part.skips for layer in part.layers for name in layer.sections}
-    return _shared(frozenset(skipping - strict))
+@lru_cache(maxsize=256)
+def _numbers(declared: DeclaredSet) -> Mapping[Identity, int]:
+    """Return the positions of the projects that a set lists, by `Target.identity`."""
+    return {Target(Level.PROJECT, path).identity: number for number, path in enumerate(declared.select.projects)}
 
 
 @lru_cache(maxsize=256)
@@ -366,74 +363,45 @@ def _shared(names: frozenset[str]) -> frozenset[str]:
     return names
 
 
-def _sections(whole: Stack, diagnostics: Diagnostics) -> Iterator[Section]:
-    """Yield the checked sections of a target."""
-    target = whole.target
-    for name in whole.sections:
-        spec, pruned = whole.specs[name], name in whole.prune
-        section, problems = check_section(whole, spec, target)
-        for problem in problems:
-            diagnostics.add_merged(whole, problem)
-        if section is not None:
-            own = not whole.layers[-1].title and name in whole.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
-    for number, name in enumerate(whole.prune):
-        if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
-            undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
-            message = level_error(name, target.level, whole.specs) or undeclared
-            diagnostics.add_merged(whole, Diagnostic((PRUNE, number), message))
-
-
 def _set_conflicts(
-    sets: Sequence[Contribution], whole: Stack, compared: set[tuple[int | str, ...]]
+    sets: Sequence[tuple[DeclaredSet, tuple[Layer, ...]]], whole: Stack, compared: set[tuple[int | str, ...]]
 ) -> Iterator[tuple[Stack, Diagnostic]]:
     """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
 
     Each set is compared with all before it, merged. Sets without placeholders are compared for the first of their
     common targets only, by `compared`, so that many sets cost no more than many comparisons.
     """
-    for priority, group in groupby(sets, key=lambda part: part.priority):
-        equals = list(group)
+    for priority, group in groupby(sets, key=lambda part: part[0].priority):
+        equals = [layers for _, layers in group]
         key: tuple[int | str, ...] = (*map(id, equals), *sorted(whole.unmanaged))
         if len(equals) == 1 or key in compared:
             continue
-        if not any(layer.placeholders for part in equals for layer in part.layers):
+        if not any(layer.placeholders for layers in equals for layer in layers):
             compared.add(key)
-        before = whole.of(*equals[0].layers)
-        for part in equals[1:]:
-            wanted = whole.of(*part.layers)
+        before = whole.of(*equals[0])
+        for layers in equals[1:]:
+            wanted = whole.of(*layers)
             for steps in _disagreements(before, wanted):
                 layer, location = find(before, steps)
-                other = next(each for each in equals if layer in each.layers)
+                other = next(each for each in equals if layer in each)
                 message = (
-                    f"{part.layers[-1].title} and {other.layers[-1].title} ({location}) have the same priority, "
+                    f"{layers[-1].title} and {other[-1].title} ({location}) have the same priority, "
                     f"{priority}, and disagree here: give one of them a higher priority"
                 )
-                yield wanted, Diagnostic(steps, message)
-            before = before.under(*part.layers)
+                yield wanted, Diagnostic(("spec", *steps), message)
+            before = before.under(*layers)
 
 
 def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
-    """Yield the steps to each value that two sets set differently."""
+    """Yield the steps to each value that two sets set differently, or of which one drops what the other sets."""
     if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
         yield (PRUNE,)
     for name in one.sections.keys() & other.sections.keys():
         spec, mine, theirs = one.specs[name], one.sections[name], other.sections[name]
-        different = list(_differences(spec, (name,), mine, theirs))
-        yield from different or ([(name,)] if _displaces(spec, mine, theirs) else [])
-
-
-def _displaces(spec: SectionSpec, one: Any, other: Any) -> bool:
-    """Whether one of two values of a section drops a part of the other, so that their order matters."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    return spec.kind.beneath(one, other) != one or spec.kind.beneath(other, one) != other
-
-
-def _differences(spec: SectionSpec, steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() & other.keys()):
-            if len(steps) > 1 or not spec.merges_as_set(key):
-                yield from _differences(spec, (*steps, key), one[key], other[key])
-    elif one != other or isinstance(one, bool) != isinstance(other, bool):
-        yield steps
+        if not isinstance(mine, dict) or not isinstance(theirs, dict):
+            yield from differences((name,), mine, theirs)
+            continue
+        ordered = {key: value for key, value in mine.items() if not spec.merges_as_set(key)}
+        different = list(differences((name,), ordered, theirs))
+        displaces = spec.kind.beneath(mine, theirs) != mine or spec.kind.beneath(theirs, mine) != theirs
+        yield from different or ([(name,)] if displaces else [])

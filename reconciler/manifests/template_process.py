@@ -96,7 +96,7 @@ class _Environment(dict[str, str]):
         self._named = named
 
     def why_missing(self, name: str) -> str:
-        """Return why a variable is missing."""
+        """Return the reason for which a variable is missing."""
         if name in self._named:
             return f"the environment variable {name} is not set"
         return f"the environment variable {name} may not be read: name it by --env {name}"

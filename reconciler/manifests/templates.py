@@ -10,13 +10,15 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from subprocess import DEVNULL, PIPE, Popen
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from reconciler.errors import ConfigurationError, ManifestErrors
 from reconciler.manifests.sources import MAX_FILE_BYTES, Secrets, Source, located, no_secrets
 from reconciler.manifests.yaml_reader import LINE_BREAK, line_at
 from reconciler.system.processes import inherited
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 MOST_SECONDS = 5
 """Processor time that one template may take."""
@@ -49,13 +51,8 @@ class Templates:
         secrets: Secrets = no_secrets,
         seconds: int = MOST_SECONDS,
     ) -> None:
-        """Take the values; see `read_manifests`.
-
-        Raises:
-            ConfigurationError: a value is called `env`, and environment variables are named too.
-        """
-        if env_names and ENVIRONMENT in values:
-            raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
+        """Take the values; see `read_manifests`."""
+        self._hides_environment = bool(env_names) and ENVIRONMENT in values
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
         self._secrets = lambda: lines.union(secrets())
@@ -70,7 +67,10 @@ class Templates:
 
         Raises:
             ManifestErrors: it cannot be rendered; names the template's own line.
+            ConfigurationError: a value is called `env`, and environment variables are named too.
         """
+        if self._hides_environment:
+            raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
         written = Source(path, text, self._secrets)
         if self._rendered <= MOST_RENDERED:
             rendered = self._render(written)
@@ -129,6 +129,8 @@ class Templates:
         return {"wrong": self._why_ended(process.returncode), "line": 0}
 
     def _started(self) -> "Popen[bytes]":
+        from subprocess import DEVNULL, PIPE, Popen  # noqa: PLC0415 - only templates need a process
+
         # With -P no module is imported from the working directory, where anything may lie.
         command = [sys.executable, "-P", "-c", "from reconciler.manifests.template_process import main; main()"]
         process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=inherited())

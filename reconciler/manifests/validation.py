@@ -14,11 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
+from reconciler.manifests.layers import OLD_NAMES, SectionSpec, Stack, has_placeholder
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.stack.layers import Stack
-from reconciler.manifests.stack.placeholders import has_placeholder
-from reconciler.manifests.stack.sections import OLD_NAMES, SectionSpec
-from reconciler.manifests.stack.trace import find
+from reconciler.manifests.trace import find
 from reconciler.model.endpoints import Collection
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
@@ -142,12 +140,8 @@ def _example(type_: Any, steps: Steps) -> str:
     return next((inline({name: (field.examples or [])[0]}) for name, field in fields), "")
 
 
-def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
-    """Return the known keys of the mapping at some steps of a value of a type."""
-    return _fields_of(_models_at(type_, steps))
-
-
 def _fields_of(models: Iterator[type[BaseModel]] | list[type[BaseModel]]) -> tuple[str, ...]:
+    """Return the known keys of a mapping that any of some models may be."""
     return tuple(dict.fromkeys(name for model in models for name in _by_key(model)))
 
 
@@ -157,25 +151,18 @@ def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
-    for alternative in _alternatives(type_):
-        if isinstance(alternative, type) and issubclass(alternative, BaseModel):
-            if not steps:
-                yield alternative
-            elif steps[0] in (fields := _by_key(alternative)):
-                yield from _models_at(fields[steps[0]].annotation, steps[1:])
-        elif steps and get_args(alternative):
-            yield from _models_at(get_args(alternative)[-1], steps[1:])
-
-
-def _alternatives(type_: Any) -> Iterator[Any]:
-    origin = get_origin(type_)
-    if origin is Annotated:
-        yield from _alternatives(get_args(type_)[0])
-    elif origin in {Union, UnionType}:
-        for alternative in get_args(type_):
-            yield from _alternatives(alternative)
-    else:
-        yield type_
+    """Yield the models at some steps of a value of a type."""
+    origin, inner = get_origin(type_), get_args(type_)
+    if origin in {Annotated, Union, UnionType}:
+        for alternative in inner[:1] if origin is Annotated else inner:
+            yield from _models_at(alternative, steps)
+    elif isinstance(type_, type) and issubclass(type_, BaseModel):
+        if not steps:
+            yield type_
+        elif steps[0] in (fields := _by_key(type_)):
+            yield from _models_at(fields[steps[0]].annotation, steps[1:])
+    elif steps and inner:
+        yield from _models_at(inner[-1], steps[1:])
 
 
 def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> str:
@@ -218,7 +205,7 @@ def _allowed(error: Mapping[str, Any]) -> list[str]:
 
 
 def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
-    """Say what the value is instead, or the remedy."""
+    """Return the end of a message: the value as it is, or the remedy."""
     match value:
         case dict():
             return ", not a mapping"
@@ -253,20 +240,19 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     """
     name = spec.kind.name
     value = whole.sections[name]
-    names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
-    diagnostics = [*names, *_check_top(spec, target, value)]
+    diagnostics = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
     section = None
     try:
         section = _checked(spec.check[target.level], Content(value))
     except ValidationError as error:
-        diagnostics = [each for each in diagnostics if each.severity == "error"]
         diagnostics += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
-        broken = _rules(_sound_items(spec, value, target.level), spec)
-        diagnostics += [each for each in broken if each.severity == "error"]
+        diagnostics += _rules(_sound_items(spec, value, target.level), spec)
+        diagnostics = [each for each in diagnostics if each.severity == "error"]
     else:
-        diagnostics += _rules(section, spec)
-        diagnostics += [] if name in whole.prune else _empty_lists(spec, value)
-    diagnostics = [each.below(name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)]
+        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=name in whole.prune)]
+    diagnostics = [
+        each.below("spec", name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)
+    ]
     return None if any(each.severity == "error" for each in diagnostics) else section, diagnostics
 
 
@@ -321,7 +307,7 @@ def _with_owners(diagnostic: Diagnostic, spec: SectionSpec) -> Diagnostic:
         return diagnostic
     *above, key = diagnostic.steps
     models = spec.kind.models.items()
-    owners = [level.document_kind for level, model in models if key in _fields_at(model, tuple(above))]
+    owners = [level.document_kind for level, model in models if key in _fields_of(_models_at(model, tuple(above)))]
     if not owners:
         return diagnostic
     declared = f"the {spec.items.title}" if spec.items else "it"
@@ -354,31 +340,25 @@ def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Di
             warning = f"`{name}` looks the same as another name here, but has other characters (Unicode NFC, NFD)"
         if error or warning:
             yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
-    if at_key:
-        yield from _too_many(spec, target, section)
+    if spec.items is not None:
+        declared, most = [name for name, item in section.items() if item is not None], spec.items.writes.most
+        if most and len(declared) > most:
+            message = f"one too many: the service takes at most {most} in a {target.level}"
+            yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
         yield from _old_name_errors(section)
 
 
-def _too_many(spec: SectionSpec, target: Target, section: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Yield an error for the first item that is one too many."""
-    most = spec.items.writes.most if spec.items else 0
-    declared = [name for name, item in section.items() if item is not None]
-    if most and len(declared) > most:
-        message = f"one too many: the service takes at most {most} in a {target.level}"
-        yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
+def _advice(spec: SectionSpec, target: Target, section: Any, *, pruned: bool) -> Iterator[Diagnostic]:
+    """Yield advice for a section without errors.
 
-
-def _check_top(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
-    """Yield advice for a subgroup that declares something, if some servers have that for groups at the top only."""
+    It is about a subgroup that declares what some servers have for groups at the top only, and about each empty list of
+    an unpruned section, which reads as if nobody had access.
+    """
     if section and spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
         top = str(target.ref).partition("/")[0]
         message = f"some servers have {spec.kind.name} for groups at the top only: declare them in {top}"
         yield Diagnostic((), message, "advice", at_key=True)
-
-
-def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
-    """Yield advice for each empty list of an unpruned section, which reads as if nobody had access."""
-    for field in spec.lists.keys() & section.keys():
+    for field in () if pruned else spec.lists.keys() & section.keys():
         if section[field] == []:
             message = (
                 "an empty list removes only what an apply of these manifests has recorded; write "

@@ -71,21 +71,6 @@ def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False)
     )
 
 
-def height(value: Any, column: int = 0) -> int:
-    """Return how many lines `write_yaml` needs below a key for a value at a column, if it writes compactly."""
-    if not isinstance(value, dict):
-        return len(value if isinstance(value, list) else str(value).splitlines())
-    deeper = column + STANDARD.mapping
-    return sum(
-        1
-        if _fits(key, inner, column)
-        else -(-len(json.dumps(inner)) // WIDTH)
-        if _has_many_switches(inner) or _has_words(inner)
-        else 1 + height(inner, deeper)
-        for key, inner in value.items()
-    )
-
-
 def write_document(document: Mapping[str, Any]) -> str:
     """Return a short document, whose metadata take one line, unless they hold lists of mappings."""
     return _emit([document], STANDARD, _is_short_metadata)

@@ -473,6 +473,17 @@ def makes_anew(change: Update) -> bool:
     return change.renamed_from is not None and change.requests[0].method == "POST"
 
 
+def object_of(item: Change | Keep) -> tuple[str, str, int | None]:
+    """Return the object that is changed or kept, by section, part and ID; None if there is none yet, or it has none."""
+    address = item.address
+    match item:
+        case Create():
+            return address.section, address.part, None
+        case Keep():
+            return address.section, address.part, item.id
+    return address.section, address.part, item.read.id
+
+
 def is_about_run(item: Item) -> bool:
     """Return whether an item is about the run, and no target."""
     return isinstance(item, Finding) and item.where is None

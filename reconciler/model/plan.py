@@ -7,6 +7,7 @@ same list, in which an outcome stands for each change. Begin with `TargetPlan`.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from typing import Any
 
 from reconciler.model.codes import code_of
@@ -48,6 +49,9 @@ class Seen:
         exceptions: those of its document, expired ones included.
         importing: whether an import is to fill it, one that is under way or that the creation starts.
         arriving: the group, this one or one above it, that an archive may still fill; empty if there is none.
+        digest: of all that is declared of it, as of `memory.effective`; empty in a run that keeps no inventory.
+        again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
+        done: whether its changes leave nothing undone that is declared of it; False in a run that keeps no inventory.
     """
 
     target: Target
@@ -59,6 +63,9 @@ class Seen:
     exceptions: tuple[DeclaredException, ...] = ()
     importing: bool = False
     arriving: str = ""
+    digest: str = ""
+    again: date | None = None
+    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)

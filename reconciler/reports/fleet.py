@@ -23,7 +23,7 @@ from reconciler.document.wording import (
     subject,
     who,
 )
-from reconciler.gitops.apply_log import short
+from reconciler.memory.apply_log import short
 from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target

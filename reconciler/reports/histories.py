@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.gitops.exchange import Exchange
+from reconciler.memory.exchange import Exchange
 from reconciler.system import clock
 
 REF = "refs/reconciler/fleet"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import quote
 
-from reconciler.gitops.keeping import (
+from reconciler.model.protocols import Json, Request
+from reconciler.reports.keeping import (
     MAX_TEXT_LENGTH,
     Board,
     Keeper,
@@ -21,7 +22,6 @@ from reconciler.gitops.keeping import (
     own_user,
     project_path,
 )
-from reconciler.model.protocols import Json, Request
 
 SEEN, END = "<!-- reconciler seen ", " -->"
 """The beginning and the end of the hidden comment, which is the last line of an issue."""

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from reconciler.document.checksum import DOCUMENT
-from reconciler.gitops.apply_log import Apply, KilledRun, revert_words, short
-from reconciler.model.absence import SHORT_SHA_LENGTH
+from reconciler.memory.absence import SHORT_SHA_LENGTH
+from reconciler.memory.apply_log import Apply, KilledRun, revert_words, short
 from reconciler.system.terminal import escaped
 
 HEADS = ("apply", "when", "by", "changes", "manifests", "")

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from reconciler.errors import ConfigurationError
-from reconciler.gitops.keeping import (
+from reconciler.model.protocols import Request
+from reconciler.reports.keeping import (
     MAX_TEXT_LENGTH,
     Board,
     Keeper,
@@ -15,7 +16,6 @@ from reconciler.gitops.keeping import (
     own_user,
     project_path,
 )
-from reconciler.model.protocols import Request
 
 QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
 """The list's query: oldest first, without the service's own notes on events."""

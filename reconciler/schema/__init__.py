@@ -23,7 +23,7 @@ from pydantic_core.core_schema import (
 )
 from typing_extensions import get_original_bases, is_typeddict
 
-from reconciler import __version__
+from reconciler import SCHEMAS, __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
 from reconciler.document.checksum import DOCUMENT
@@ -31,10 +31,9 @@ from reconciler.document.compare import StoredComparison
 from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
-from reconciler.gitops.scaffold import SCHEMAS
-from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, levels_of
-from reconciler.manifests.stack.locks import ALL
-from reconciler.manifests.stack.sections import PRUNE, UNMANAGED
+from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, LEVELS_OF
+from reconciler.manifests.layers import PRUNE, UNMANAGED
+from reconciler.manifests.locks import ALL
 from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
@@ -273,7 +272,7 @@ def manifest_schema(kinds: Kinds) -> Schema:
 
 def _spec(document: str, kinds: Kinds) -> Schema:
     """Return the schema of the spec of a kind of document."""
-    levels = levels_of(document)
+    levels = LEVELS_OF[document]
     held = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
     sections = {name: _section(kind, levels) for name, kind in held.items()}
     prunable = [name for name, kind in held.items() if kind.prunable]

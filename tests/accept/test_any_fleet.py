@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.accept import Acceptance, Drift, ManifestFiles, accept
-from reconciler.accept.differences import CONTRADICTION
+from reconciler.edit.accept import accept
+from reconciler.edit.differences import CONTRADICTION, Acceptance, Drift, ManifestFiles
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES

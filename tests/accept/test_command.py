@@ -299,16 +299,16 @@ spec: {milestones: {m: {}}}
 """
     manifest = cli_runner.write("manifests/sets/all.yaml", shared)
     cli_runner.service(milestones=[{"id": 1, "title": "m"}])
-    place = cli_runner.write("manifests/sets/acme/lib.yaml/stays", "")
+    place = cli_runner.write("manifests/acme/lib.yaml/stays", "")
     ended = cli_runner("accept manifests")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.endswith("manifests/sets/acme/lib.yaml: Is a directory\n")
+    assert ended.err.endswith("manifests/acme/lib.yaml: Is a directory\n")
     place.unlink()
     place.parent.rmdir()
     place.parent.write_text("# nothing\n")
     ended = cli_runner("accept manifests")
     assert ended.err.endswith(
-        "manifests/sets/acme/lib.yaml exists, where a new document would be created; nothing was written\n"
+        "manifests/acme/lib.yaml exists, where a new document would be created; nothing was written\n"
     )
     place.parent.unlink()
     place.parent.parent.rmdir()
@@ -316,7 +316,7 @@ spec: {milestones: {m: {}}}
     place.parent.parent.symlink_to(cli_runner.folder / "elsewhere")
     ended = cli_runner("accept manifests")
     assert ended.err.endswith(
-        "manifests/sets/acme/lib.yaml: a symbolic link leads there: change the file that it leads to; nothing was written\n"
+        "manifests/acme/lib.yaml: a symbolic link leads there: change the file that it leads to; nothing was written\n"
     )
     place.parent.parent.unlink()
     assert manifest.read_text() == shared
@@ -327,7 +327,7 @@ spec: {milestones: {m: {}}}
     assert cli_runner("accept manifests/sets/all.yaml").code == 0
     assert manifest.read_bytes() == f"{shared}---\n{own}".replace("\n", "\r\n").encode()
     manifest.write_text(shared)
-    assert cli_runner("accept manifests").out == "manifests/sets/acme/lib.yaml\n"
+    assert cli_runner("accept manifests").out == "manifests/acme/lib.yaml\n"
     assert place.parent.read_text() == own
 
 
@@ -483,3 +483,50 @@ def test_a_creation_is_told_and_stays_as_it_is_written(cli_runner: CliRunner) ->
         "1 difference accepted; 1 file written.\n"
     )
     assert file.read_text() == CREATING % "theirs"
+
+
+BASELINE = """\
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: base}
+spec:
+  milestones: {"1.0": {state: active}}
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all, profiles: [base]}
+select: {projects: [acme/api, acme/lib, acme/web, partners/shop]}
+"""
+OWN = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: %s}
+"""
+SPEC = """\
+spec:
+  milestones:
+    "1.0": null
+"""
+
+
+def test_what_is_accepted_leaves_nothing_empty_and_is_beside_the_documents_of_projects(cli_runner: CliRunner) -> None:
+    state, closed = a_small_service("deployed"), {"acme/api", "partners/shop"}
+    state["groups"].append({"id": 20, "path": "partners", "members": [{"user": "ada", "role": "owner"}]})
+    state["projects"].append({"id": 120, "path": "partners/shop"})
+    for each in state["projects"]:
+        each["milestones"] = [{"title": "1.0", "state": "closed" if each["path"] in closed else "active"}]
+    baseline = cli_runner.write("manifests/baseline/base.yaml", BASELINE)
+    own = cli_runner.write("manifests/teams/acme/lib.yaml", OWN % "acme/lib" + SPEC)
+    cli_runner.write("manifests/flat/web.yaml", OWN % "acme/tools/web" + "spec: {milestones: {}}\n")
+    state["projects"].append({"id": 121, "path": "acme/tools/web"})
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("accept")
+    assert (done.code, done.out) == (
+        0,
+        "manifests/partners/shop.yaml\nmanifests/teams/acme/api.yaml\nmanifests/teams/acme/lib.yaml\n",
+    )
+    assert (cli_runner.folder / "manifests/teams/acme/api.yaml").read_text() == (
+        OWN % "acme/api" + 'spec:\n  milestones:\n    "1.0":\n      state: closed\n'
+    )
+    assert (baseline.read_text(), own.read_text()) == (BASELINE, OWN % "acme/lib")
+    assert cli_runner("plan --detailed-exitcode").code == 0

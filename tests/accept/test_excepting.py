@@ -202,7 +202,7 @@ def test_each_difference_has_an_exception_of_its_own_kind(cli_runner: CliRunner)
         """\
 --- /dev/null
 +++ b/manifests/acme/p1.yaml
-@@ -0,0 +1,11 @@
+@@ -0,0 +1,10 @@
 +apiVersion: reconciler/v1
 +kind: Project
 +metadata:
@@ -213,7 +213,6 @@ def test_each_difference_has_an_exception_of_its_own_kind(cli_runner: CliRunner)
 +    - {section: milestones, item: missing, until: 2099-03-01, reason: OPS-12}
 +    - {section: milestones, item: planned, fields: [due_date], until: 2099-03-01, reason: OPS-12}
 +    - {section: trigger_tokens, item: a, until: 2099-03-01, reason: OPS-12}
-+spec: {}
 --- a/manifests/all.yaml
 +++ b/manifests/all.yaml
 @@ -17,5 +17,11 @@

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound, Refused, ServiceError
-from reconciler.gitops.keeping import Result
-from reconciler.gitops.proposals import Proposal, ProposalTarget, propose
 from reconciler.model.protocols import Request
+from reconciler.reports.keeping import Result
+from reconciler.reports.proposals import Proposal, ProposalTarget, propose
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 from tests.service.connecting import connected

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from reconciler.accept import Acceptance
-from reconciler.accept.differences import CONTRADICTION
+from reconciler.edit.differences import CONTRADICTION, Acceptance
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Kinds
@@ -69,7 +68,7 @@ def test_an_item_that_is_gone_is_removed_or_null_where_others_have_it() -> None:
     own = profile(M1) + project("acme/api", "  milestones:\n    m1: {state: closed}  # own\n") + project("acme/lib")
     assert changed(own, one) == "-    m1: {state: closed}  # own\n+    m1: null  # own\n"
     assert changed(own, all_) == (
-        "-    m1: {state: active}  # one\n-  milestones:\n-    m1: {state: closed}  # own\n+  milestones: {}\n"
+        "-    m1: {state: active}  # one\n-spec:\n-  milestones:\n-    m1: {state: closed}  # own\n"
     )
 
 
@@ -80,7 +79,7 @@ def test_a_null_that_is_live_loses_its_null() -> None:
     both = of("milestones", {100: milestones("m1"), 101: milestones("m1")})
     assert changed(profile(null) + BOTH, both) == "-    m1: null  # not here\n+    m1: {}  # not here\n"
     above = profile("  milestones:\n    m1: {state: active}\n") + project("acme/api", null) + project("acme/lib")
-    assert changed(above, both) == "-  milestones:\n-    m1: null  # not here\n+  milestones: {}\n"
+    assert changed(above, both) == "-spec:\n-  milestones:\n-    m1: null  # not here\n"
 
 
 def test_a_line_of_the_diff_is_a_line_of_the_file() -> None:
@@ -199,7 +198,7 @@ def test_events_go_where_their_level_goes() -> None:
     )
     assert changed(own + project("acme/lib"), both) == (
         "-  notification_settings: {level: custom}\n+  notification_settings: {level: watch}\n"
-        "-spec:\n-  notification_settings: {events: {new_issue: true}}\n+spec: {}\n"
+        "-spec:\n-  notification_settings: {events: {new_issue: true}}\n"
     )
     above = profile(CUSTOM) + project("acme/api", "  notification_settings: {level: watch}\n")
     other = of(section, {100: notified("watch"), 101: notified("custom")})
@@ -334,7 +333,7 @@ def test_events_above_a_level_that_changes_go_too() -> None:
     )
     fleet = profile(level) + profile(events, "more") + project("acme/api", profiles="base, more")
     assert changed(fleet, of("notification_settings", {100: notified("watch")})) == (
-        f"-{level}+{level.replace('custom', 'watch')}-spec:\n-{events}+spec: {{}}\n"
+        f"-{level}+{level.replace('custom', 'watch')}-spec:\n-{events}"
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer, NotFound, OutputFailed, ServiceError, Stopped, Unreachable, Unsendable
-from reconciler.export.backup import PAUSE, Backup, back_up
 from reconciler.service import Client
+from reconciler.service.backup import PAUSE, Backup, back_up
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.limits import no_file_longer_than
@@ -26,7 +26,7 @@ LOOK = "GET groups/acme/export/download"
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reconciler.export.backup.EARLY", (0, 3, 10))
+    monkeypatch.setattr("reconciler.service.backup.EARLY", (0, 3, 10))
 
 
 def given(cli_runner: CliRunner, dialect: str = "deployed", **exports: Any) -> None:
@@ -169,8 +169,8 @@ def test_only_an_archive_of_before_is_no_backup(cli_runner: CliRunner, monkeypat
 def test_what_may_be_the_archive_of_before_is_said_to_be(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.export.backup.PAUSE", 0)
-    monkeypatch.setattr("reconciler.export.backup.EARLY", (0, 0))
+    monkeypatch.setattr("reconciler.service.backup.PAUSE", 0)
+    monkeypatch.setattr("reconciler.service.backup.EARLY", (0, 0))
     with canned(ACCEPTED, answer("500 Oops", "{}"), ready(), ready()) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         done = cli_runner("backup --group acme --to acme.tar.gz")

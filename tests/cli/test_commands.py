@@ -118,10 +118,11 @@ def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(cli_runner: Cl
     assert "glpat-secret" not in done.err
 
 
+@pytest.mark.processes
 def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    line = [sys.executable, "-m", "reconciler", "schema"]
+    line = [sys.executable, "-m", "reconciler", "schema", "config"]
     done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.clone import clone_of
-from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, open_place
-from reconciler.gitops.remotes import Person
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.clone import clone_of
+from reconciler.memory.remotes import Person
+from reconciler.memory.store import INVENTORY_BRANCH, Store, open_place
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 from tests.render.test_html import data_of

@@ -164,22 +164,28 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
-    """Standard streams that are full, closed, or of an encoding that lacks letters, in a process of its own."""
-    unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
-    code, _, shown = unheard.stdout.partition("\n")
-    assert (code, unheard.returncode, shown) == ("64", 0, Path("report.txt").read_text())
-    cli_runner.service()
+@pytest.mark.processes
+@pytest.mark.usefixtures("cli_runner")
+def test_standard_streams_that_are_full_or_closed() -> None:
     full = in_a_process("apply --yes", '"$@" >/dev/full')
     assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
     closed = in_a_process("plan", '"$@" >&-')
     assert (closed.returncode, closed.stderr) == (1, "reconciler: standard output is closed\n")
-    texts = in_a_process("", 'for words in -h --help --version "plan -h"; do "$@" $words >/dev/full; echo $?; done')
-    assert (texts.stdout, texts.stderr) == ("1\n" * 4, "reconciler: standard output: No space left on device\n" * 4)
     mute = in_a_process("plan", '"$@" 2>&-')
     assert (mute.returncode, mute.stdout.startswith("No changes: 1 target is in order. ")) == (0, True)
     silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
     assert (silent.returncode, silent.stdout) == (64, "1\n")
+
+
+@pytest.mark.untraced
+def test_other_streams_of_a_process(cli_runner: CliRunner) -> None:
+    """All of them closed, those of texts full, and those of an encoding that lacks letters."""
+    unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
+    code, _, shown = unheard.stdout.partition("\n")
+    assert (code, unheard.returncode, shown) == ("64", 0, Path("report.txt").read_text())
+    cli_runner.service()
+    texts = in_a_process("", 'for words in --help --version "plan -h"; do "$@" $words >/dev/full; echo $?; done')
+    assert (texts.stdout, texts.stderr) == ("1\n" * 3, "reconciler: standard output: No space left on device\n" * 3)
     cli_runner.project('{milestones: {"年末": {}}}')
     done = in_a_process("apply --yes --report text=report.txt", '"$@"')
     assert (done.returncode, done.stderr) == (0, "")

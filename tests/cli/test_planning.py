@@ -322,6 +322,17 @@ def test_what_is_rendered_is_the_same_desired_state(cli_runner: CliRunner) -> No
     )
 
 
+def test_what_aliases_stand_for_is_rendered_in_full(cli_runner: CliRunner) -> None:
+    head = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
+    cli_runner.write(
+        "manifests/project.yaml", f"{head}  milestones: {{a: {{state: active}}, b: &b {{state: closed}}, c: *b}}\n"
+    )
+    rendered = cli_runner("render").out.partition("spec:\n")[2]
+    assert rendered == (
+        "  milestones:\n    a:\n      state: active\n    b:\n      state: closed\n    c:\n      state: closed\n"
+    )
+
+
 def test_users_and_targets_known_by_number_are_rendered_too(cli_runner: CliRunner) -> None:
     cli_runner.write(
         "manifests/project.yaml",

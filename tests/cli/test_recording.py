@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.document.stored import load_plan, save
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.clone import clone_of
-from reconciler.gitops.inventory import INVENTORY_BRANCH, Store, Stored, open_place
 from reconciler.kinds import all_kinds
-from reconciler.model.inventory import ObjectLine, TargetLine
-from reconciler.model.upkeep import Applied, PartAfter, Prospect, TargetAfter
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.clone import clone_of
+from reconciler.memory.inventory import ObjectLine, TargetLine
+from reconciler.memory.store import INVENTORY_BRANCH, Store, Stored, open_place
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 
@@ -35,17 +34,13 @@ class User:
     def subject(self) -> str:
         return self.git.git("log", "-1", "--format=%B", INVENTORY_BRANCH)
 
-    def plan(self, *absences: ObjectLine, commit: str = "", applied: Applied | None = None, shard: str = "1/1") -> None:
-        """Save a plan, with what an apply of it records."""
-        assert self.run(f"plan --out plan.json --allow-deletes 9 --shard {shard}").code == 0
+    def plan(self, *absences: ObjectLine, commit: str) -> None:
+        """Save a plan whose deletions of some objects are by absence, as the list at a commit would have it."""
+        assert self.run("plan --out plan.json --allow-deletes 9").code == 0
         saved = load_plan(Path("plan.json").read_text(), all_kinds())
-        run = applied or Applied(
-            commit,
-            (PartAfter(API, "milestones", "milestones", {"new": (), "old": (1,)}, listed=(1, 2)),),
-            (TargetAfter(API, "acme/api", "1:abc", None, done=True),),
-            declared=frozenset({(API, "milestones", "milestones")}),
-        )
-        Path("plan.json").write_text(save(replace(saved, inventory=Prospect(run, self.stored().inventory, absences))))
+        assert saved.inventory is not None
+        basis = replace(saved.inventory, commit=commit, absent=tuple(line.key for line in absences))
+        Path("plan.json").write_text(save(replace(saved, inventory=basis)))
 
 
 @pytest.fixture
@@ -61,12 +56,13 @@ def line(name: str, number: int, at: str) -> ObjectLine:
 
 def test_an_apply_records_what_is_live_and_a_revert_takes_it_back(user: User) -> None:
     commit = user.git.commit()
-    user.plan(commit=commit)
+    assert user.run("plan --out plan.json").code == 0
     done = user.run("apply --plan plan.json --yes --report json=applied.json")
     assert (done.code, done.err) == (0, "")
     stored = user.stored().inventory
     (created,) = (number for *_, number in stored.objects if number > 2)
-    assert stored.targets == {API: TargetLine(API, "acme/api", "1:abc")}
+    (digest,) = (target.digest for target in load_plan(Path("plan.json").read_text(), all_kinds()).targets)
+    assert stored.targets == {API: TargetLine(API, "acme/api", digest)}
     assert [*stored.objects.values()] == [line("new", created, commit), line("old", 1, commit)]
     assert stored.applied == commit
     assert user.subject().startswith(f"apply: 1 created ({commit[:7]})\n\nManifests: {commit}\nService: http")
@@ -97,14 +93,10 @@ def test_the_apply_of_a_plan_without_an_inventory_is_in_the_log(user: User, monk
 
 
 def test_an_apply_without_changes_and_without_new_lines_is_not_recorded(user: User) -> None:
-    commit = user.git.commit()
-    user.plan(commit=commit)
-    assert user.run("apply --plan plan.json --yes").code == 0
+    user.git.commit()
+    assert user.run("apply --yes").code == 0
     before = user.stored()
-    part = PartAfter(API, "milestones", "milestones", {"new": (3,), "old": (1,)}, listed=(1, 2, 3))
-    run = Applied(commit, (part,), (TargetAfter(API, "acme/api", "1:abc", None, done=True),), whole=False)
-    user.plan(applied=run)
-    assert user.run("apply --plan plan.json --yes").code == 0
+    assert user.run("apply --yes").code == 0
     assert user.stored() == before
 
 
@@ -145,16 +137,15 @@ def test_elsewhere_nothing_is_deleted_by_absence_and_the_rest_is_done(user: User
     done = user.run("apply --plan plan.json --yes")
     assert done.code == 3
     assert "stale: no longer declared, and deleted only in a checkout of the manifests' repository" in done.out
-    assert "\nApplied shard 1/1: 1 created, 1 stale. " in done.out
+    assert "\nApplied: 1 created, 1 stale. " in done.out
 
 
 def test_a_list_that_cannot_be_stored_makes_the_exit_code_3(user: User) -> None:
-    commit = user.git.commit()
-    user.plan(commit=commit)
+    user.git.commit()
     lock = user.git.folder / ".git" / "refs" / "heads" / "reconciler" / "applied.lock"
     lock.parent.mkdir()
     lock.touch()
-    done = user.run("apply --plan plan.json --yes")
+    done = user.run("apply --yes")
     assert (done.code, "1 created" in done.out) == (3, True)
     assert "reconciler: the inventory could not be stored: " in done.err
     assert "what this apply created is not known as ours" in done.err
@@ -162,15 +153,16 @@ def test_a_list_that_cannot_be_stored_makes_the_exit_code_3(user: User) -> None:
 
 
 def test_the_merged_plans_of_shards_record_what_each_of_them_records(user: User) -> None:
-    commit = user.git.commit()
     user.run.project("{milestones: {there: {}}}", "acme/lib", "manifests/lib.yaml")
-    for number, name, path in (("1", "project 100", "acme/api"), ("2", "project 101", "acme/lib")):
-        target = TargetAfter(name, path, f"1:{number}", None, done=True)
-        user.plan(applied=Applied(commit, (), (target,)), shard=f"{number}/2")
-        Path("plan.json").rename(f"{number}.json")
+    commit = user.git.commit()
+    digests = set[str]()
+    for number in "12":
+        assert user.run(f"plan --shard {number}/2 --out {number}.json").code == 0
+        digests |= {target.digest for target in load_plan(Path(f"{number}.json").read_text(), all_kinds()).targets}
     assert user.run("merge 1.json 2.json --out whole.json").code == 0
     assert user.run("apply --plan whole.json --yes").code == 0
-    assert {line.digest for line in user.stored().inventory.targets.values()} == {"1:1", "1:2"}
+    assert {line.digest for line in user.stored().inventory.targets.values()} == digests
+    assert len(digests) == 2
     assert user.run("plan --no-inventory --shard 2/2 --out 2.json").code == 0
     assert user.run("plan --no-inventory --shard 1/2 --out 1.json").code == 0
     assert user.run("merge 1.json 2.json --out whole.json").code == 0
@@ -207,6 +199,13 @@ def test_a_target_of_which_only_the_path_is_known_is_asked_for_its_number_once(u
     assert user.run("apply --yes").code == 0
     assert not user.stored().inventory.objects
     assert "/api/v4/projects/acme%2Fapi" not in [each["target"] for each in user.run.sandbox.log()]
+
+
+def test_what_nothing_verifies_is_recorded_though_the_list_was_read_before(user: User) -> None:
+    user.run.project("{trigger_tokens: {nightly: {}}}")
+    user.git.commit()
+    assert user.run("apply --yes --no-verify --tokens-to tokens").code == 0
+    assert [each.name for each in user.stored().inventory.objects.values()] == ["nightly"]
 
 
 def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) -> None:

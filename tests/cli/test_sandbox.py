@@ -19,6 +19,7 @@ from tests.conftest import EXAMPLES
 STORY = Path(__file__).with_name("demo.txt")
 
 
+@pytest.mark.processes
 def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
     cli_runner.write("state.yaml", "users: [{username: eve, tokens: [eve-token]}]\n")
     line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--state", "state.yaml", "--workers", "1"]

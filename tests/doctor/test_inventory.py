@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from reconciler.gitops.remotes import project_on
+from reconciler.memory.remotes import project_on
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 

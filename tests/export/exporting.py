@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reconciler.edit.export import PLAIN, ExportResult, Layout, run_export
+from reconciler.edit.targets import ExportRequest
 from reconciler.engine.discovery import GroupListing, discover
 from reconciler.engine.plan import draw_plan
-from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
-from reconciler.export.targets import ExportRequest
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.export.run import Layout, run_export
+from reconciler.edit.export import Layout, run_export
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.export.exporting import EVERYTHING, client_of, exported, planned

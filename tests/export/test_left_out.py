@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.edit.export import run_export
+from reconciler.edit.read import read_all
+from reconciler.edit.targets import ExportRequest
 from reconciler.errors import BadAnswer
-from reconciler.export.read import read_all
-from reconciler.export.run import run_export
-from reconciler.export.targets import ExportRequest
 from reconciler.model.endpoints import Collection
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Level, Target

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.export.run import run_export
-from reconciler.export.targets import ExportRequest
+from reconciler.edit.export import run_export
+from reconciler.edit.targets import ExportRequest
 from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox, generate, running
 from tests.building import KINDS

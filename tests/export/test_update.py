@@ -488,3 +488,17 @@ spec:
         - acme/web
 """
     )
+
+
+def test_a_date_that_contradicts_another_live_one_is_left_out_and_no_longer_declared(cli_runner: CliRunner) -> None:
+    before = (
+        f'{HEAD}  milestones:\n    a: {{start_date: "2025-01-01", due_date: "2026-01-01"}}\n    b: {{state: closed}}\n'
+    )
+    live = [{"title": "a", "start_date": "2026-05-01", "due_date": "2026-01-01"}, {"title": "b"}]
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
+        f"{HEAD}  milestones:\n    a: {{start_date: 2026-05-01}}\n    b: {{state: active}}\n"
+    )
+    assert cli_runner("export --project acme/api -o out").err == (
+        'due_date of milestone "a" of project acme/api is left out: due_date must be after start_date, which is 2026-05-01\n'
+        "1 target exported; 0 files written.\n"
+    )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.edit.yaml_edit import appended_text, edited_text, updated_text
 from reconciler.errors import OutputFailed
-from reconciler.export.yaml_edit import appended_text, edited_text, updated_text
 from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_emitter import write_yaml
 from tests.export.lives import TEXTS

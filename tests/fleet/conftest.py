@@ -2,9 +2,9 @@
 
 import pytest
 
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
-from reconciler.model.inventory import Inventory
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.inventory import Inventory
+from reconciler.memory.store import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 

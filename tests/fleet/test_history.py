@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigurationError, UsageError
-from reconciler.gitops.snapshot import is_as_then, snapshot
+from reconciler.memory.snapshot import is_as_then, snapshot
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.manifests import Inputs, Member, read_manifests
-from reconciler.model.effective import digest_of
-from reconciler.model.inventory import Inventory, TargetLine, inventory_text
+from reconciler.memory.effective import digest_of
+from reconciler.memory.inventory import Inventory, TargetLine, inventory_text
 from reconciler.model.targets import Level
 from tests.building import KINDS
 from tests.cli_runner import CliRunner

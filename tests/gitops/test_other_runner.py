@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.cli.job import apply_pipeline
-from reconciler.gitops.scaffold import Pieces, scaffold
+from reconciler.cli.scaffold import Pieces, scaffold
 from tests.gitops.component import ROOT
 from tests.gitops.conftest import ZEROS, Project
 from tests.gitops.test_gitops import manifest, settled, somebody

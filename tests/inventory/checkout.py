@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.branch import content, tip, write_commit
-from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH
-from reconciler.model.absence import SHORT_SHA_LENGTH
+from reconciler.memory.absence import SHORT_SHA_LENGTH
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.branch import content, tip, write_commit
+from reconciler.memory.store import DEFAULT_COMMITTER, INVENTORY_BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY as VARIABLES
 from tests.fleet.repository import Repository

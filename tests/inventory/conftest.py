@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.revision import Revision, read_revision
-from reconciler.gitops.snapshot import snapshot
 from reconciler.manifests import Inputs, read_manifests
+from reconciler.memory.revision import Revision, read_revision
+from reconciler.memory.snapshot import snapshot
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 from tests.inventory.checkout import Checkout, first_clone

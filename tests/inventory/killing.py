@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.gitops.inventory import Store
+from reconciler.memory.store import Store
 from reconciler.model.protocols import Json, Request
 from reconciler.service import Client
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.absence import (
+from reconciler.memory.absence import (
     LastApplied,
     PartNow,
     Standing,
@@ -17,8 +17,8 @@ from reconciler.model.absence import (
     stale_absences,
     undeclared,
 )
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.endpoints import Collection
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
 from tests.building import API, KINDS, desired, live, section
@@ -143,14 +143,15 @@ def test_manifests_declare_an_object_by_its_name_for_its_target() -> None:
 
 def test_a_deletion_is_stale_once_its_line_is_gone_or_newer_manifests_were_applied() -> None:
     planned = [milestone(1, "a"), milestone(2, "b")]
+    keys = [line.key for line in planned]
     inventory = listed(milestone(2, "b"))
-    assert stale_absences(planned, inventory, LastApplied(SECOND, Standing.CONTAINED)) == {
+    assert stale_absences(keys, inventory, LastApplied(SECOND, Standing.CONTAINED)) == {
         planned[0].key: "the inventory no longer lists it: plan again"
     }
     newer = "newer manifests were applied, bbbbbbb: run `git pull`, or a new pipeline"
     ahead = LastApplied(SECOND, Standing.AHEAD)
-    assert stale_absences(planned, inventory, ahead) == {line.key: newer for line in planned}
-    assert stale_absences(planned, listed(*planned), LastApplied("", Standing.CONTAINED)) == {}
+    assert stale_absences(keys, inventory, ahead) == dict.fromkeys(keys, newer)
+    assert stale_absences(keys, listed(*planned), LastApplied("", Standing.CONTAINED)) == {}
 
 
 def test_what_has_left_is_counted() -> None:

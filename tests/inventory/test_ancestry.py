@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reconciler.gitops.ancestry import Ancestry, ancestry, incomplete
-from reconciler.model.absence import Standing
+from reconciler.memory.absence import Standing
+from reconciler.memory.ancestry import Ancestry, ancestry, incomplete
 from tests.fleet.repository import Repository, repository
 
 

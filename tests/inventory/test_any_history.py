@@ -10,10 +10,14 @@ from dataclasses import dataclass, field, replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
-from reconciler.model.inventory import Inventory, ObjectLine
-from reconciler.model.targets import Key
-from reconciler.model.upkeep import Applied, PartAfter, TargetAfter, changes_of, with_changes
+from reconciler.memory.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
+from reconciler.memory.projection import Basis, Projection
+from reconciler.model.item import Item, Keep
+from reconciler.model.plan import Seen
+from reconciler.model.targets import Address, Level, Target
+from tests.building import KINDS
+from tests.inventory.test_projection import Report, deleted
 from tests.inventory.test_text import SERVICE
 
 TARGETS = ("project 1", "project 2")
@@ -93,43 +97,56 @@ class World:
         base = self.inventory
         if slow >= 0:
             self.apply(slow % len(self.history), TARGETS, 99, committed=True, inputs=True, slow=-1)
-        stale = stale_absences(deletions, self.inventory, self.last_applied(head))
-        seen = self.last_applied(head)
+        stale = stale_absences([line.key for line in deletions], self.inventory, self.last_applied(head))
         base = self.inventory if stale else base
-        declared, parts, after = self.history[head].declared, [], []
-        for target in targets:
-            if target not in declared:
+        declared, items, looked_at, missing = self.history[head].declared, list[Item](), list[Seen](), list[ObjectKey]()
+        for name in targets:
+            if name not in declared:
                 continue
-            deleted = set[int]()
-            wishes = [line for line in deletions if line.target == target]
+            target = Target(Level.PROJECT, int(name.partition(" ")[2]))
+            wishes = [line for line in deletions if line.target == name]
             for line in wishes:
-                if doing and line.key not in stale and self.live[target].get(line.id) == line.name:
+                if doing and line.key not in stale and self.live[name].get(line.id) == line.name:
                     doing -= 1
-                    del self.live[target][line.id]
-                    deleted.add(line.id)
-            for name in sorted(declared[target] - {*self.live[target].values()}):
+                    del self.live[name][line.id]
+                    items.append(deleted(line.id, str(line.name), target=target))
+            for wanted in sorted(declared[name] - {*self.live[name].values()}):
                 if doing:
                     doing -= 1
-                    self.create(target, name)
-            ids: dict[Key, list[int]] = {
-                name: [n for n, called in self.live[target].items() if called == name] for name in declared[target]
-            }
-            parts.append(PartAfter(target, SECTION, SECTION, ids, (), deleted, frozenset(self.live[target])))
-            done = all(ids.values()) and not {line.id for line in wishes} & self.live[target].keys()
-            after.append(TargetAfter(target, target, f"1:{sorted(declared[target])}", None, done, wrote=True))
-        run = Applied(
-            self.commit(head) if committed else "",
-            tuple(parts),
-            tuple(after),
+                    self.create(name, wanted)
+            for wanted in declared[name]:
+                ids = [number for number, called in self.live[name].items() if called == wanted]
+                known = [number for number in ids if (name, SECTION, SECTION, number) in base.objects]
+                address = Address(target, SECTION, SECTION, "milestone", wanted)
+                items += (Keep(address, number) for number in (ids if len(ids) == 1 else known))
+            missing += (key for key in base.objects if key[0] == name and key[3] not in self.live[name])
+            done = (
+                declared[name] <= {*self.live[name].values()}
+                and not {line.id for line in wishes} & self.live[name].keys()
+            )
+            looked_at.append(Seen(target, {SECTION: 0}, path=name, digest=f"1:{sorted(declared[name])}", done=done))
+        basis = Basis(
+            seen=base,
+            commit=self.commit(head) if committed else "",
             whole=targets == TARGETS and inputs,
-            declared={(target, SECTION, SECTION) for target in declared},
-            backwards=seen.may_be_newer,
+            missing=tuple(missing),
+            declared=dict.fromkeys(declared, (f"{SECTION}/{SECTION}",)),
         )
+        self.inventory = Projection(Report(looked_at, items), basis, Head(self, head), KINDS).onto(self.inventory)
 
-        def contains(commit: str) -> bool:
-            return not commit or self.standing(commit, head) is Standing.CONTAINED
 
-        self.inventory = with_changes(self.inventory, changes_of(run, base, contains), contains)
+@dataclass(frozen=True)
+class Head:
+    """The commits below one that is checked out."""
+
+    world: World
+    number: int
+
+    def contains(self, commit: str) -> bool:
+        return not commit or self.world.standing(commit, self.number) is Standing.CONTAINED
+
+    def last_applied(self, commit: str) -> LastApplied:
+        return LastApplied(commit, self.world.standing(commit, self.number) if commit else Standing.CONTAINED)
 
 
 declarations = st.dictionaries(st.sampled_from(TARGETS), st.frozensets(st.sampled_from("abc")))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.gitops.inventory import INVENTORY_BRANCH
+from reconciler.memory.store import INVENTORY_BRANCH
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
 from tests.states import a_small_service

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.gitops.inventory import INVENTORY_BRANCH
+from reconciler.memory.store import INVENTORY_BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.inventory.checkout import Checkout

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.committed import committed
 from reconciler.manifests import Inputs, read_manifests
+from reconciler.memory.committed import committed
 from tests.building import KINDS
 from tests.inventory.conftest import Folder
 

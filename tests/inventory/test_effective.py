@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from reconciler.memory.effective import again_on, digest_of, due_moments
 from reconciler.model.creation import Creation
-from reconciler.model.effective import again_on, digest_of, due_moments
 from reconciler.model.endpoints import Collection
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.resource import LiveRecord

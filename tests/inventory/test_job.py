@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.inventory import INVENTORY_BRANCH
+from reconciler.memory.store import INVENTORY_BRANCH
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 from tests.inventory.checkout import REMOTE, Checkout

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import OutputFailed
-from reconciler.gitops.apply_log import KilledRun
-from reconciler.gitops.clone import Clone
-from reconciler.gitops.inventory import INVENTORY_BRANCH as BRANCH
+from reconciler.memory.apply_log import KilledRun
+from reconciler.memory.clone import Clone
+from reconciler.memory.store import INVENTORY_BRANCH as BRANCH
 from tests.inventory.checkout import Checkout
 from tests.inventory.killing import Killed, mortal
 

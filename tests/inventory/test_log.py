@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InventoryUnreadable, OutputFailed
-from reconciler.gitops.apply_log import Apply, latest, named
-from reconciler.gitops.branch import applies
-from reconciler.gitops.clone import clone_of
-from reconciler.gitops.inventory import INVENTORY_BRANCH, Local, Store, open_place
-from reconciler.gitops.remotes import Person
+from reconciler.memory.apply_log import Apply, latest, named
+from reconciler.memory.branch import applies
+from reconciler.memory.clone import clone_of
+from reconciler.memory.remotes import Person
+from reconciler.memory.store import INVENTORY_BRANCH, Local, Store, open_place
 from tests.fleet.repository import Repository, repository
 from tests.inventory.test_text import FIRST, SECOND, SERVICE
 

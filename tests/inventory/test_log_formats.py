@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-from reconciler.gitops.apply_log import Apply
+from reconciler.memory.apply_log import Apply
 from reconciler.reports.log import log_json, log_text
 from tests.inventory.test_text import FIRST, SECOND, SERVICE, THIRD
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.document.document import RunDocument
 from reconciler.document.stored import load_plan
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.inventory import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
-from reconciler.model.inventory import Inventory, ObjectLine, TargetLine
-from reconciler.model.upkeep import Prospect
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.inventory import Inventory, ObjectLine, TargetLine, inventory_text
+from reconciler.memory.projection import Basis
+from reconciler.memory.store import DEFAULT_COMMITTER, INVENTORY_BRANCH, Local, Store
 from tests.building import KINDS
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
@@ -50,11 +51,13 @@ def milestone(title: str, number: int, at: str) -> ObjectLine:
     return ObjectLine("project 100", "milestones", "milestones", title, number, at)
 
 
-def prospect(cli_runner: CliRunner, *options: str) -> Prospect | None:
+def saved_plan(cli_runner: CliRunner, *options: str) -> tuple[RunDocument, Basis]:
+    """Return a saved plan, and what it says of the inventory."""
     cli_runner("plan --out plan.json", *options)
     saved = load_plan((cli_runner.folder / "plan.json").read_text(), KINDS)
     (cli_runner.folder / "plan.json").unlink()
-    return saved.inventory
+    assert saved.inventory is not None
+    return saved, saved.inventory
 
 
 def live(cli_runner: CliRunner) -> dict[str, int]:
@@ -88,18 +91,15 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     ignored = cli_runner("plan --no-inventory").out
     assert ignored == "No changes: 1 target is in order, 1 unmanaged. 1 request was made to plan.\n"
     second = git.commit()
-    drawn = prospect(cli_runner)
-    assert drawn is not None
-    assert drawn.absences == (milestone("two", numbers["two"], first),)
-    assert (drawn.run.commit, drawn.run.whole, drawn.run.backwards) == (second, True, False)
-    assert [part.wanted for part in drawn.run.parts] == [{"one": (numbers["one"],)}]
-    assert [(after.target, after.path, after.done) for after in drawn.run.targets] == [
-        ("project 100", "acme/api", True)
+    saved, basis = saved_plan(cli_runner)
+    assert basis.absent == (milestone("two", numbers["two"], first).key,)
+    assert (basis.commit, basis.whole, basis.missing) == (second, True, ())
+    assert basis.declared == {"project 100": ("milestones/milestones",)}
+    assert [(str(target.target), target.id, target.done) for target in saved.targets] == [
+        ("project acme/api", 100, True)
     ]
     assert cli_runner("drift").code == 2
-    narrowed = prospect(cli_runner, "--target", "acme/*")
-    assert narrowed is not None
-    assert not narrowed.run.whole
+    assert not saved_plan(cli_runner, "--target", "acme/*")[1].whole
 
 
 def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
@@ -154,9 +154,7 @@ def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliR
         assert "were never committed" in (cli_runner.folder / name).read_text()
         (cli_runner.folder / name).unlink()
     (cli_runner.folder / "plan.json").unlink()
-    drawn = prospect(cli_runner)
-    assert drawn is not None
-    assert [after.done for after in drawn.run.targets] == [False]
+    assert [target.done for target in saved_plan(cli_runner)[0].targets] == [False]
 
 
 def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
@@ -177,9 +175,8 @@ def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
     ):
         stays = f"1 object no longer declared stays: this run has other inputs than reconciler.yaml: {named}\n"
         assert stays in cli_runner("plan " + options).out
-    drawn = prospect(cli_runner, "--env", "STAGE")
-    assert drawn is not None
-    assert (drawn.run.commit, drawn.run.whole) == ("", False)
+    _, basis = saved_plan(cli_runner, "--env", "STAGE")
+    assert (basis.commit, basis.whole) == ("", False)
     cli_runner.write("reconciler.yaml", "values: values.yaml\nenv: STAGE\n")
     assert "1 to delete" in cli_runner("plan --values values.yaml").out
     cli_runner.write("reconciler.yaml", "values: values.yaml\n")
@@ -225,7 +222,8 @@ def test_the_list_of_another_service_is_not_used(cli_runner: CliRunner, git: Rep
     planned = cli_runner("plan")
     assert planned.code == 0
     assert "The inventory is of https://gitlab.example.com, and is neither used nor written for" in planned.out
-    assert prospect(cli_runner) is None
+    cli_runner("plan --out plan.json")
+    assert load_plan((cli_runner.folder / "plan.json").read_text(), KINDS).inventory is None
 
 
 def test_outside_of_a_git_repository_there_is_none(cli_runner: CliRunner) -> None:
@@ -240,7 +238,7 @@ def test_a_malformed_line_is_ignored_with_a_warning(cli_runner: CliRunner, git: 
     put(cli_runner)
     place = store(cli_runner)
     stored = place.read()
-    text = place.place.text(stored.commit) + "nonsense\n"
+    text = inventory_text(stored.inventory) + "nonsense\n"
     place.place.put(text, stored.commit, Apply(service=place.service, result=0))
     planned = cli_runner("plan")
     assert (planned.code, "line 3 of the inventory is malformed and is ignored" in planned.err) == (0, True)
@@ -278,9 +276,12 @@ def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: Cl
         place.read(), lambda now: replace(now, applied=newer), Apply(manifests=newer, service=place.service, result=0)
     )
     git.git("checkout", "-q", "HEAD~")
-    drawn = prospect(cli_runner)
-    assert drawn is not None
-    assert drawn.run.backwards
+    assert saved_plan(cli_runner)[1].seen.applied == newer
+    assert cli_runner("apply --yes").err == (
+        f"newer manifests were applied, {newer[:7]}: run `git pull`, or a new pipeline; this apply may set back what "
+        "they changed\n"
+    )
+    assert place.read().inventory.applied == newer
 
 
 def test_a_repository_that_git_refuses_is_not_taken_for_one_without_a_list(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gitops.proof import Proof
 from reconciler.manifests import Member, read_manifests
-from reconciler.model.inventory import ObjectLine
+from reconciler.memory.inventory import ObjectLine
+from reconciler.memory.proof import Proof
 from reconciler.model.targets import Identity, Level, Target
 from tests.inventory.conftest import Folder
 from tests.inventory.test_absence import milestone

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ManifestErrors
-from reconciler.gitops.revision import Revision
 from reconciler.manifests import Inputs, Member, read_manifests
-from reconciler.model.effective import digest_of
+from reconciler.memory.effective import digest_of
+from reconciler.memory.revision import Revision
 from tests.building import KINDS
 from tests.inventory.conftest import Folder
 

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +11,10 @@ from random import Random
 import pytest
 
 from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
-from reconciler.gitops.apply_log import Apply
-from reconciler.gitops.inventory import (
+from reconciler.memory.apply_log import Apply
+from reconciler.memory.inventory import Inventory, inventory_text
+from reconciler.memory.remotes import Login, Person, Remote, checkout_remote, in_job, job_remote, starter
+from reconciler.memory.store import (
     INVENTORY_BRANCH,
     Distant,
     InventoryPlace,
@@ -22,8 +24,6 @@ from reconciler.gitops.inventory import (
     open_place,
     own_identity,
 )
-from reconciler.gitops.remotes import Login, Person, Remote, checkout_remote, in_job, job_remote, starter
-from reconciler.model.inventory import Inventory, inventory_text
 from tests.fleet.repository import NOBODY, Repository, repository
 from tests.inventory.git_server import REPOSITORY, GitServer, git_server
 from tests.inventory.test_absence import milestone
@@ -240,17 +240,24 @@ def test_a_branch_that_has_moved_gets_our_change_on_top(server: GitServer, check
 class Contested:
     """A place whose branch somebody else has always just changed."""
 
+    branch = INVENTORY_BRANCH
+
     def __init__(self, refusal: str = "the branch moved") -> None:
         self.tries, self.refusal = 0, refusal
 
     def last(self) -> str:
         return f"{self.tries:040x}"
 
-    def text(self, _commit: str) -> str:
-        return inventory_text(Inventory(SERVICE))
+    @property
+    def repository(self) -> "Contested":
+        return self
 
-    def applies(self, _commit: str, _most: int) -> tuple[Apply, ...]:
-        return ()
+    def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        shown = {
+            "ls-tree": b"100644 blob aa\tinventory.jsonl\0",
+            "cat-file": inventory_text(Inventory(SERVICE)).encode(),
+        }
+        return subprocess.CompletedProcess([], 0, shown[arguments[0]], sent)
 
     def put(self, _text: str, _parent: str, _message: Apply) -> tuple[str, str]:
         self.tries += 1
@@ -486,7 +493,7 @@ def test_git_may_be_missing(checkout: Repository, monkeypatch: pytest.MonkeyPatc
         assert store(place).read().commit == ""
     top, remote = checkout.folder, Remote("file:///nowhere")
     assert subprocess.run(["git", "--version"], check=False).returncode == 0
-    monkeypatch.setattr("reconciler.gitops.inventory.git", lambda *_: subprocess.CompletedProcess([], 1, b"", b""))
+    monkeypatch.setattr("reconciler.memory.store.git", lambda *_: subprocess.CompletedProcess([], 1, b"", b""))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(ConfigurationError, match="inventory: git is not installed here"):
         with open_place(top, INVENTORY_BRANCH, remote):
@@ -498,7 +505,7 @@ def test_a_server_that_does_not_answer_as_git_does_is_no_list(
 ) -> None:
     """What it calls a commit would be an argument of git's."""
     odd = subprocess.CompletedProcess([], 0, b"--all\x1b\xff\trefs/heads/x\n", b"")
-    monkeypatch.setattr("reconciler.gitops.exchange.Exchange._with", lambda *_: odd)
+    monkeypatch.setattr("reconciler.memory.exchange.Exchange._with", lambda *_: odd)
     with (
         open_place(checkout.folder, INVENTORY_BRANCH, remote_of(job(server))) as place,
         pytest.raises(InventoryUnreadable, match=r"the remote does not answer as git does: --all\\u001b"),

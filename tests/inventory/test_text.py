@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryUnreadable
-from reconciler.model.inventory import (
+from reconciler.memory.inventory import (
     DIGEST,
     MAX_ID,
     PATH,
@@ -19,8 +19,9 @@ from reconciler.model.inventory import (
     inventory_text,
     read_inventory,
     target_name,
+    target_names,
 )
-from reconciler.model.targets import Level
+from reconciler.model.targets import Level, Target
 
 SERVICE = "https://gitlab.example.com"
 FIRST, SECOND, THIRD = "a" * 40, "b" * 40, "c" * 40
@@ -53,8 +54,11 @@ def test_a_list_is_read_and_written_as_it_was() -> None:
     assert inventory.targets["project 7"] == TargetLine("project 7", "acme/payments/api", "1:9f86d0", date(2027, 3, 2))
     assert inventory.objects["project 7", "milestones", "milestones", 31].at == SECOND
     assert [line.at for line in inventory.unknown] == [SECOND]
-    assert inventory.target_at(Level.PROJECT, "Acme/Payments/API") == "project 7"
-    assert inventory.target_at(Level.PROJECT, "acme") is None
+    named = target_names(inventory)
+    assert named(Target(Level.PROJECT, "Acme/Payments/API"), None) == "project 7"
+    assert named(Target(Level.PROJECT, "Acme/Payments/API"), 8) == "project 8"
+    assert named(Target(Level.PROJECT, "acme"), None) == ""
+    assert [named(Target(Level.USER), None), named(Target(Level.GROUP, 5), None)] == ["user", "group 5"]
     assert inventory.is_about("HTTPS://gitlab.example.com/")
     assert not inventory.is_about("https://gitlab.example.org")
 
@@ -185,6 +189,7 @@ inventories = st.builds(
 )
 
 
+@pytest.mark.untraced
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(inventories)
 def test_any_list_comes_back_as_it_was_written(inventory: Inventory) -> None:

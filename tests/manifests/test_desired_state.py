@@ -176,24 +176,10 @@ def test_settings_that_some_servers_refuse_are_a_warning(retain: str, doubtful: 
     assert len(read.desired.targets) == 1
 
 
-def test_what_is_effective_shares_nothing_even_where_aliases_did(folder: Folder) -> None:
-    folder.write(
-        a_yaml=EXAMPLE.partition("spec:")[0]
-        + "spec: {milestones: {a: &a {renamed_from: [x]}, b: &b {state: closed}, c: *b}}"
-    )
-    read = folder.read()
-    spec = read.of(read.desired.targets[0].target).spec
-    spec["milestones"]["b"]["state"] = "active"
-    assert spec == {"milestones": {"a": {"renamed_from": ["x"]}, "b": {"state": "active"}, "c": {"state": "closed"}}}
-
-
-def test_what_is_effective_may_be_changed_by_whoever_asks(folder: Folder) -> None:
+def test_what_is_effective_stands_in_the_order_of_the_sections(folder: Folder) -> None:
     folder.write(a_yaml=EXAMPLE)
     read = folder.read()
     target = Target(Level.PROJECT, "ACME/payments/API")
-    first = read.of(target).spec
-    first["milestones"].clear()
-    first["prune"].append("milestones")
     assert list(read.of(target).spec) == [
         "prune",
         "notification_settings",

@@ -179,6 +179,7 @@ def answers(folder: Folder, manifests: list[str]) -> list[str]:
     return said
 
 
+@pytest.mark.untraced
 def test_each_foreign_key_is_answered_by_what_it_means(folder: Folder) -> None:
     """The whole table stands in a file that people read: `true` and `false` are told apart where they are inverted."""
     told = [*rows()]

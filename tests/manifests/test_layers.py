@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.stack.locks import lock_on
-from reconciler.manifests.stack.placeholders import fill, literal, placeholder_values
+from reconciler.manifests.layers import fill, literal, placeholder_values
+from reconciler.manifests.locks import lock_on
 from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import Folder
 

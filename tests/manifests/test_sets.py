@@ -254,3 +254,21 @@ def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(f
 )
 def test_which_paths_a_glob_matches(glob: str, path: str, expected: bool) -> None:
     assert Globs([glob]).match(path) == expected
+
+
+def test_once_groups_are_listed_only_what_other_documents_are_about_is_merged_again(folder: Folder) -> None:
+    number = API.replace("path: acme/Services/API", "id: 7")
+    api_yaml = f"{API}  container_repository_protection_rules: {{acme/services/api/*: {{}}}}\n"
+    folder.write(services_yaml=SERVICES, api_yaml=api_yaml, number_yaml=number)
+    read = folder.read()
+    api, seven = Target(Level.PROJECT, "acme/Services/API"), Target(Level.PROJECT, 7)
+    known = read.with_discovered({"acme": [*ACME, Member("acme/services/seven", id=7)]})
+    assert known.of(api).stack is read.of(api).stack
+    assert (len(read.of(seven).stack.layers), len(known.of(seven).stack.layers)) == (1, 3)
+    assert [(each.place, each.message.partition(":")[0]) for each in read.warnings] == [
+        ("api.yaml:6:43", "a rule without a level cannot be created where it does not exist yet")
+    ]
+    assert known.warnings == read.warnings
+    again = known.with_discovered({"acme": [*ACME, Member("acme/services/seven", id=7), Member("acme/new")]})
+    new = {str(target.target) for target in again.desired.targets if again.of(target.target).stack not in known.stacks}
+    assert new == {"project acme/new"}

@@ -14,6 +14,8 @@ from reconciler.errors import ConfigurationError, ManifestErrors
 from reconciler.manifests.templates import Templates
 from tests.manifests.conftest import Folder
 
+pytestmark = pytest.mark.processes
+
 HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
 
 
@@ -214,6 +216,7 @@ def test_a_value_called_env_may_not_hide_the_environment(folder: Folder) -> None
         folder.read(values={"env": "production"}, env_names=("HOME",))
 
 
+@pytest.mark.untraced
 def test_models_are_imported_only_for_manifests() -> None:
     program = "import sys, reconciler.manifests.sources; print('pydantic' in sys.modules)"
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -223,6 +226,7 @@ def test_models_are_imported_only_for_manifests() -> None:
         _ = reconciler.manifests.nothing
 
 
+@pytest.mark.untraced
 def test_templates_are_rendered_by_another_process(folder: Folder) -> None:
     folder.put("a.yaml", HEAD + "  milestones: {}")
     folder.put("b.yaml.j2", "apiVersion: reconciler/v1\nkind: User")

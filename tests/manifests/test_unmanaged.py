@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.kinds import all_kinds
-from reconciler.model.effective import digest_of
+from reconciler.memory.effective import digest_of
 from reconciler.model.targets import Level, Target
 from tests.cli_runner import CliRunner
 from tests.manifests.conftest import Folder

@@ -13,7 +13,6 @@ from reconciler.manifests.yaml_emitter import (
     Indents,
     behind_key,
     block,
-    height,
     inline,
     write_document,
     write_yaml,
@@ -63,6 +62,7 @@ def test_what_is_written_is_read_back_the_same(compact: bool) -> None:
     assert [root.value for root in read_positions(written).roots] == documents
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(st.text() | st.text("abny10eo~_-.:#é\n\t ", max_size=12), st.integers(1, 6), st.integers(0, 6))
 @example("on", 2, 2)
@@ -156,7 +156,6 @@ spec:
     switch_number_8: true, switch_number_9: false, switch_number_10: true, switch_number_11: false}}
 """
     )
-    assert height(document) == written.count("\n")
     assert [root.value for root in read_positions(written).roots] == [document]
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer
-from reconciler.gitops.keeping import MAX_TEXT_LENGTH, Result
 from reconciler.reports.issue import DriftIssue, Memory, keep_issue
+from reconciler.reports.keeping import MAX_TEXT_LENGTH, Result
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
-from reconciler.gitops.keeping import Result, marker
+from reconciler.reports.keeping import Result, marker
 from reconciler.reports.note import MergeRequest, post_note
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner

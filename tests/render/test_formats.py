@@ -28,6 +28,7 @@ def test_knowing_the_formats_imports_none_of_them() -> None:
     assert shown == "[]\n"
 
 
+@pytest.mark.untraced
 def test_deepdiff_is_not_imported_for_plain_values() -> None:
     code = (
         "import sys; from tests.render.samples import sample; from reconciler.reports import Style, render_plan;"

@@ -247,6 +247,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
     ) in note
 
 
+@pytest.mark.untraced
 def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
     note = render_plan(many(5000, problems=9), "markdown", EACH)
     (left_out,) = re.findall(r"\*\*Shortened: ([\d,]+) of 5,000 changes left out here\.\*\*", note)
@@ -256,6 +257,7 @@ def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
     assert note.endswith("```\n\n</details>\n")
 
 
+@pytest.mark.untraced
 def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
     note = render_report(carried_out(many(5000, problems=1000), every=2), "markdown", EACH)
     (failures,) = re.findall(r"\*\*Shortened: ([\d,]+) of 2,500 unfinished changes, 1,000 of 1,000 problems, ", note)

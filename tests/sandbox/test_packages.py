@@ -92,6 +92,7 @@ def install(folder: Path, code: str) -> None:
     (about / "entry_points.txt").write_text("[reconciler.sandbox_routes]\nstickers = stickers_of_theirs\n")
 
 
+@pytest.mark.processes
 def test_a_package_brings_a_section_and_its_endpoints(tmp_path: Path) -> None:
     install(tmp_path, STICKERS)
     story = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{STORY}"

@@ -7,7 +7,7 @@ from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
 from reconciler.engine.compare.selection import RunSelection
 from reconciler.engine.plan import compared
 from reconciler.engine.run import Run, Scope
-from reconciler.manifests.manifests import without_documents
+from reconciler.manifests import Manifests
 from reconciler.model.creation import Creation, Import
 from reconciler.model.globs import Globs
 from reconciler.model.plan import Plan, TargetPlan
@@ -36,7 +36,7 @@ def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[Des
     ordered = sorted((*targets, *besides), key=lambda each: each.target.order)
     left_out = Globs([str(each.target.ref) for each in besides])
     scope = Scope(RunSelection(excluded=left_out))
-    run = Run(engine.client, KINDS, without_documents(DesiredState(tuple(ordered), "digest")), scope=scope)
+    run = Run(engine.client, KINDS, Manifests(DesiredState(tuple(ordered), "digest")), scope=scope)
     plan = compared(run).plan
     engine.sandbox.clear_log()
     return plan

@@ -140,6 +140,7 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
     assert application.imports.unfinished == [why]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("recheck", "result"), [(False, "done"), (True, "stale: it exists now")])
 def test_an_archive_that_an_earlier_run_did_not_wait_for_is_waited_for_where_something_is_created(
     engine: EngineDriver, recheck: bool, result: str

@@ -20,7 +20,6 @@ from reconciler.engine.apply.options import (
     Stop,
     TokenSink,
     WriteLog,
-    with_left_out,
 )
 from reconciler.engine.apply.prepare import repeatable, reread_sections
 from reconciler.engine.apply.settle import recover
@@ -41,5 +40,4 @@ __all__ = [
     "recover",
     "repeatable",
     "reread_sections",
-    "with_left_out",
 ]

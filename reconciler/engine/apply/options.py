@@ -1,7 +1,7 @@
 """`ApplyOptions`, and what they hold: `Stop` ends a run early, `WriteLog` records its writes."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from reconciler.errors import LACKS_SCOPE, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.item import Change, Outcome, Status
-from reconciler.model.plan import Plan, TargetPlan, arranged
+from reconciler.model.plan import TargetPlan, arranged
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
@@ -37,22 +37,6 @@ class NotAttempted:
     def outcome(self, change: Change) -> Outcome:
         """Return the outcome of a change that was not attempted for this reason."""
         return Outcome(change, self.status, self.reason)
-
-
-def with_left_out(targets: Iterable[TargetPlan], omitted: Plan, not_attempted: NotAttempted) -> list[TargetPlan]:
-    """Return targets with their outcomes, including those of changes that were left out.
-
-    Args:
-        targets: with the outcomes of the attempted changes.
-        omitted: the part of the plan that was left out.
-        not_attempted: the reason why its changes were not attempted.
-    """
-    by_target = {target.target: target for target in targets}
-    for target in (own for own in omitted.targets if own.changes):
-        skipped, begun = target.with_changes(not_attempted.outcome), by_target.get(target.target)
-        parts = [begun, replace(skipped, items=skipped.outcomes)] if begun else [skipped]
-        by_target[target.target] = joined(target, parts)
-    return list(by_target.values())
 
 
 def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
@@ -214,6 +198,7 @@ class ApplyOptions:
         verify: whether changed parts are read again afterwards.
         recheck: whether parts to change are read again before, and changes refused as stale if these differ: for a
             plan from a file.
+        stale: the reasons to refuse deletions as stale, by target, section, part and ID.
         deliver: delivers the values of created tokens; None if none is created.
         stop: ends the run.
         write_log: records intents and results.
@@ -227,6 +212,7 @@ class ApplyOptions:
 
     verify: bool = True
     recheck: bool = False
+    stale: Mapping[tuple[Target, str, str, int | None], str] = field(default_factory=dict)
     deliver: TokenSink | None = None
     stop: Stop = field(default_factory=Stop)
     write_log: WriteLog = field(default_factory=NoWriteLog)

@@ -12,7 +12,7 @@ A section is prepared in one of five ways, by how it was planned:
   that no field is set back that somebody else has changed meanwhile.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,7 +22,7 @@ from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import references
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in
+from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in, object_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
@@ -72,7 +72,7 @@ class Preparation:
         plan, not_attempted = self.target.only([section]), self.targets.not_attempted(self.target.target)
         if not_attempted is not None:
             return Ready(plan).settling(map(not_attempted.outcome, plan.changes))
-        ready = self._with_new_ids(plan)
+        ready = self._with_new_ids(plan).settling(self._stale(plan))
         # A run that ends reads nothing again: it will not carry anything out.
         prepared = ready if self.options.stop.reason else self._strategy(section, plan)(ready)
         # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
@@ -90,6 +90,13 @@ class Preparation:
         if recheck:
             return self._saved
         return self._written_whole if written_whole(plan, self.kinds) else self._fresh
+
+    def _stale(self, plan: TargetPlan) -> Iterator[Outcome]:
+        """Yield the outcomes of deletions that the inventory does not bear out any more."""
+        for change in plan.changes:
+            reason = self.options.stale.get((change.address.target, *object_of(change)))
+            if reason:
+                yield Outcome(change, Status.STALE, reason)
 
     def _with_new_ids(self, plan: TargetPlan) -> Ready:
         """Return a section with the IDs of targets that this run has created; changes that lack one are refused."""

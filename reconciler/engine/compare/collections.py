@@ -10,7 +10,7 @@ from reconciler.engine.compare.objects import NO_FIELDS, plan_conflict, plan_cre
 from reconciler.engine.compare.order import arranged, topological
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import resolve, with_siblings
-from reconciler.model.absence import SHORT_SHA_LENGTH
+from reconciler.memory.absence import SHORT_SHA_LENGTH
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
 from reconciler.model.plan import Step

@@ -30,7 +30,7 @@ from reconciler.document.wording import (
     widening_notes,
     words_of,
 )
-from reconciler.gitops.apply_log import revert_words
+from reconciler.memory.apply_log import revert_words
 from reconciler.reports.coverage import matrix, worst_first
 from reconciler.reports.history import is_whole
 from reconciler.reports.html import cards, verdict

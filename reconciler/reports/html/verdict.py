@@ -6,7 +6,7 @@ from shlex import join
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE, UNFINISHED
 from reconciler.document.wording import already, deletions_in_words, numbers_in, title_of
-from reconciler.gitops.apply_log import revert_words, short
+from reconciler.memory.apply_log import revert_words, short
 from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED
 from reconciler.model.wording import counted, listed
 

@@ -1,0 +1,1 @@
+"""Changes of manifests: what `accept`, `export` and `init` write, and where."""

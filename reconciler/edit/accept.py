@@ -1,0 +1,277 @@
+"""The way to an empty plan, in two passes: place what targets wish, then what that has brought to light, and verify.
+
+The wishes of a target are completed before anything is placed: as if it were alone with its layers, they are carried
+out and planned once, which shows the values that they uncover beneath them, and those that a problem has hidden. So
+only other targets of its profiles and sets may surprise it. The second pass corrects that in the own documents alone.
+Differences that the last plan still shows are refused.
+
+Manifests that would have errors are not written: a target at fault agrees to nothing, and if it is at fault again,
+nothing is written for it.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from reconciler.edit.completion import alone, checked, collected, joined
+from reconciler.edit.differences import (
+    CONTRADICTION,
+    Acceptance,
+    Drift,
+    ManifestFiles,
+    differences_of,
+    place,
+    plan_again,
+)
+from reconciler.edit.drafts import Drafts, accepted
+from reconciler.edit.edits import Edit, by_place, edited_stack
+from reconciler.edit.place import Difference, Membership, Placement, is_merged
+from reconciler.edit.wishes import Wishes
+from reconciler.manifests import Manifests
+from reconciler.manifests.layers import OLD_NAMES, Stack
+from reconciler.manifests.sources import Document
+from reconciler.model.endpoints import Collection as Objects
+from reconciler.model.item import Finding
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan
+from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
+from reconciler.model.targets import Key, Target
+
+Place = tuple[Target, str]
+"""A target, and a section of it."""
+Fault = tuple[Hashable, str]
+"""A document as it was read, or a target, and the section that has errors there."""
+NO_FAULTS: Set[Fault] = frozenset()
+
+
+GIVEN_UP = 2
+"""How often a target is at fault in a section until its differences there stay."""
+
+
+def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
+    """Return the manifests for which the plan is empty, as far as that can be.
+
+    These differences cannot be accepted and stay: a target that does not exist yet, a rotation that is due, a section
+    that cannot be read, a value in a template or under a lock, an entry of a list that a profile gives to other targets
+    too.
+
+    Args:
+        drift: the differences between manifests and service.
+        kinds: all kinds.
+        files: where the manifests are.
+    """
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
+        return drafts, (drift.asked - Counter(map(place, left))).total(), left
+
+    return accepted(drift, files, attempt, drift.held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    """The manifests after some edits.
+
+    Attributes:
+        manifests: as they are merged.
+        drafts: the documents.
+        read: by document of `manifests`, that which was read, or the target whose new document it is.
+    """
+
+    manifests: Manifests
+    drafts: Drafts
+    read: Mapping[Hashable, Document | Target] = field(default_factory=dict)
+
+    def edited(self, edits: Iterable[Edit], base: Manifests) -> "tuple[_Revision | None, Set[Fault]]":
+        """Return the manifests after further edits, None if they would have errors, and what is at fault.
+
+        Args:
+            edits: of documents as `manifests` has them.
+            base: the manifests as they were read.
+        """
+        pruned: dict[Document, set[str]] = {}
+        for stack in self.manifests.stacks:
+            for layer in stack.layers:
+                pruned.setdefault(layer.document, set()).update(stack.prune)
+        drafts = self.drafts.edited(edits, self.read, pruned)
+        changed, new = drafts.documents
+        read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
+        read |= {document: target for target, document in new.items()}
+        revised, faulty = base.revised(changed, new.values())
+        if revised is None:
+            return None, frozenset((read.get(place, place), section) for place, section in faulty)
+        return _Revision(revised, drafts, read), NO_FAULTS
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepting:
+    """One attempt, with some files closed.
+
+    Attributes:
+        drift: see `accept`.
+        kinds: likewise.
+        closed: by file, why it must not change.
+    """
+
+    drift: Drift
+    kinds: Kinds
+    closed: Mapping[str, str]
+
+    def run(self, revision: _Revision) -> tuple[Drafts, list[Finding]]:
+        """Return the edited documents, and what is left of the plan, each with the reason."""
+        plan, live = self._plan(revision.manifests, self.drift.live)
+        wishes, live = self._completed(self._wishes(plan, revision.manifests, live), revision.manifests, live)
+        faults: Counter[Place] = Counter()
+        revision, refusals = self._pass(revision, wishes, live, faults)
+        plan, live = self._plan(revision.manifests, live)
+        wishes = self._wishes(plan, revision.manifests, live)
+        verified, further = self._pass(revision, wishes, live, faults, apart=True)
+        if verified is not revision:
+            plan, live = self._plan(verified.manifests, live)
+        return verified.drafts, [*self._left(plan, refusals | further, faults)]
+
+    def _plan(self, manifests: Manifests, live: LiveState) -> tuple[Plan, LiveState]:
+        return plan_again(manifests.desired, self.drift.planned, live, self.kinds)
+
+    def _wishes(self, plan: Plan, manifests: Manifests, live: LiveState) -> dict[Target, Wishes]:
+        """Return what makes a plan empty."""
+        declared = {
+            (section.target, section.kind): section
+            for target in manifests.desired.targets
+            for section in target.sections
+        }
+        stacks = {stack.target: stack for stack in manifests.stacks}
+        return collected(plan, declared, stacks, live)
+
+    def _completed(
+        self, wishes: Mapping[Target, Wishes], manifests: Manifests, live: LiveState
+    ) -> tuple[Mapping[Target, Wishes], LiveState]:
+        """Return the wishes with those that come to light when they are carried out for each target alone."""
+        stacks: dict[Target, Stack] = {}
+        declared: dict[Place, Section] = {}
+        desired = []
+        for target in manifests.desired.targets:
+            if target.target in wishes:
+                stack = manifests.of(target.target).stack
+                sections = {steps[0] for steps in wishes[target.target].wishes}
+                edited = alone(stack, wishes[target.target], sections, stack.prune)
+                correct = [section for name in edited.sections for section in checked(edited, name)]
+                stacks[target.target] = edited
+                declared |= {(section.target, section.kind): section for section in correct}
+                desired.append(replace(target, sections=tuple(correct)))
+        plan, live = plan_again(DesiredState(tuple(desired), ""), self.drift.planned, live, self.kinds)
+        further = collected(plan, declared, stacks, live)
+        return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}, live
+
+    def _pass(
+        self,
+        revision: _Revision,
+        wishes: Mapping[Target, Wishes],
+        live: LiveState,
+        faults: Counter[Place],
+        *,
+        apart: bool = False,
+    ) -> tuple[_Revision, dict[Difference, str]]:
+        """Return the manifests with wishes carried out, and the reasons of those that are not.
+
+        Args:
+            revision: the manifests.
+            wishes: of each target.
+            live: what was read.
+            faults: counts how often a target is at fault in a section.
+            apart: whether no profile and no set may change.
+        """
+        refused = {(target, *at): reason for target, wished in wishes.items() for at, reason in wished.refused.items()}
+        specs = self.drift.manifests.index.specs
+        while True:
+            members = self._members(revision.manifests, wishes, live, faults, apart=apart)
+            # Until it is known what sets a target has that is named by its ID, its document has to be right by itself.
+            restated = {
+                (target, name) for target, name in faults if isinstance(target.ref, int) and specs[name].items is None
+            }
+            placement = Placement.of(revision.manifests.stacks, members, self.closed, restated)
+            refused |= placement.refused
+            edits = _necessary([*placement.edits.values()], members)
+            revised, faulty = revision.edited(edits, self.drift.manifests) if edits else (revision, NO_FAULTS)
+            if revised is not None:
+                return revised, refused
+            wishing = {(target, edit.section) for edit in edits for target in edit.targets}
+            faults.update(wishing & self._blamed(edits, faulty, revision, members) or wishing)
+
+    def _members(
+        self,
+        manifests: Manifests,
+        wishes: Mapping[Target, Wishes],
+        live: LiveState,
+        faults: Mapping[Place, int],
+        *,
+        apart: bool,
+    ) -> Membership:
+        unreadable = {
+            (target, section) for (target, section, _), part in live.parts.items() if isinstance(part, Unreadable)
+        }
+        wished = {
+            target: {at: wish for at, wish in own.wishes.items() if faults.get((target, at[0]), 0) < GIVEN_UP}
+            for target, own in wishes.items()
+        }
+        known = frozenset() if apart else self.drift.planned - unreadable - faults.keys()
+        fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
+        return Membership.of(manifests.stacks, wished, known, self.drift.inapplicable, fixed)
+
+    def _blamed(
+        self, edits: Sequence[Edit], faulty: Set[Fault], revision: _Revision, members: Membership
+    ) -> Set[Place]:
+        """Return the targets at fault, and those that share changed profiles and sets with them; with the section."""
+        changed = {(edit.document, edit.section) for edit in edits if edit.shared}
+        blamed = {(place, section) for place, section in faulty if isinstance(place, Target)}
+        for layer, stacks in members.stacks.items():
+            read = revision.read.get(layer.document, layer.document)
+            for section in {section for _, section in faulty}:
+                group = {(stack.target, section) for stack in stacks}
+                shares = (layer.document, section) in changed and not faulty.isdisjoint(group)
+                blamed |= group if shares or (read, section) in faulty else set()
+        return blamed
+
+    def _left(self, plan: Plan, refused: Mapping[Difference, str], faults: Mapping[Place, int]) -> Iterator[Finding]:
+        """Yield what is left of the plan, each with the reason."""
+        for problem in differences_of(plan):
+            target, section = problem.address.target, problem.address.section
+            places = ((target, section, name, field_) for name, field_ in self._places(problem))
+            given_up = CONTRADICTION if faults.get((target, section), 0) >= GIVEN_UP else ""
+            reason = next((refused[place] for place in places if place in refused), given_up)
+            reason = reason or problem.reason or CONTRADICTION
+            yield replace(problem, reason=reason, fix=problem.fix if reason == problem.reason else "")
+
+    def _places(self, problem: Finding) -> Iterator[tuple[Key | None, str | None]]:
+        """Yield the names and fields under which a difference may have been refused, the nearest first.
+
+        A problem of a whole object may be about its former names.
+        """
+        name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
+        identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
+        yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None, OLD_NAMES)))
+
+
+def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
+    """Return the edits that have to be made.
+
+    A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it. What
+    would be uncovered may not be. An item stays where another profile or set gets an item back in place of a null,
+    which it may uncover.
+    """
+    revived = {edit.section for edit in edits if edit.is_revival}
+    places = by_place(edit for edit in edits if not (edit.uncovers and edit.section in revived))
+    conditional = [edit for edit in edits if edit.is_conditional]
+    wanted = {target for edit in conditional for target in edit.targets}
+    stacks = {stack.target: stack for layer in members.stacks.values() for stack in layer if stack.target in wanted}
+    for edit in conditional:
+        edits_there = places[edit.place]
+        places[edit.place] = [other for other in edits_there if other is not edit]
+        edited = (
+            (edited_stack(stacks[target], places, {edit.section}, stacks[target].prune), steps)
+            for target, steps in edit.wished
+        )
+        if any(is_merged(stack, steps) for stack, steps in edited):
+            places[edit.place] = edits_there
+    return [edit for edits_there in places.values() for edit in edits_there]

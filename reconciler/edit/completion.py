@@ -1,0 +1,100 @@
+"""The wishes of targets, with those that come to light when others are carried out. Pure."""
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.edit.edits import Rename, by_place, edited_stack
+from reconciler.edit.place import Membership, Placement
+from reconciler.edit.wishes import Wishes
+from reconciler.manifests.layers import Stack
+from reconciler.manifests.validation import check_section
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan
+from reconciler.model.state import LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
+from reconciler.model.targets import Target
+
+Place = tuple[Target, str]
+"""A target, and a section of it."""
+
+
+def collected(
+    plan: Plan,
+    declared: Mapping[Place, Section],
+    stacks: Mapping[Target, Stack],
+    live: LiveState,
+    blank: Callable[[], Wishes] = Wishes,
+) -> dict[Target, Wishes]:
+    """Return what makes a plan empty.
+
+    Args:
+        plan: of targets.
+        declared: their sections.
+        stacks: their layers.
+        live: what was read.
+        blank: returns the wishes of a target without any.
+    """
+    wishes: dict[Target, Wishes] = {}
+    for target in plan.targets:
+        for name in target.sections:
+            section = target.only([name])
+            if section.changes or section.problems:
+                wished = wishes.setdefault(target.target, blank())
+                wished.collect(section, declared[target.target, name], stacks[target.target], live)
+    return wishes
+
+
+def alone(stack: Stack, wishes: Wishes, sections: Collection[str], kept: Container[str]) -> Stack:
+    """Return some sections of a target whose wishes are carried out as if its layers had no other targets."""
+    members = Membership.of([stack], {stack.target: wishes.wishes}, {(stack.target, section) for section in sections})
+    placement = Placement.of([stack], members, {})
+    return edited_stack(stack, by_place(placement.edits.values()), sections, kept)
+
+
+def checked(stack: Stack, name: str) -> Iterator[Section]:
+    """Yield a section of a target, unless it has errors."""
+    spec, pruned = stack.specs[name], name in stack.prune
+    checked, _ = check_section(stack, spec, stack.target)
+    if checked is not None:
+        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+
+
+def readable(sections: Iterable[Section], live: LiveState) -> Iterator[Section]:
+    """Yield sections with the parts that could be read."""
+    for section in sections:
+        wanted = {
+            part: value
+            for part, value in section.wanted.items()
+            if not isinstance(live.parts.get((section.target, section.kind, part), Unreadable("")), Unreadable)
+        }
+        if wanted:
+            yield replace(section, wanted=wanted)
+
+
+def joined(wished: Wishes, further: Wishes | None) -> Wishes:
+    """Return the wishes of a target with further ones, which name an item that gets its former name back by that."""
+    if further is None:
+        return wished
+    former = {(steps[0], wish.name): steps for steps, wish in wished.wishes.items() if isinstance(wish, Rename)}
+    return replace(
+        wished,
+        wishes={former.get(steps[:2], steps[:2]) + steps[2:]: wish for steps, wish in further.wishes.items()}
+        | wished.wishes,
+        refused=further.refused | wished.refused,
+    )
+
+
+def drawn(draw: Callable[[LiveState], Plan], live: LiveState) -> tuple[Plan, LiveState]:
+    """Return the plan that a function draws of what was read, and what was read with all lookups answered."""
+    plan = draw(live)
+    while missing := plan.lookups:
+        live = _unasked(live, missing)
+        plan = draw(live)
+    return plan, live
+
+
+def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+    """Return what was read, with what nobody has looked up as unknown."""
+    unknown = {lookup: Obstacle(lookup.target.address, "not looked up") for lookup in missing}
+    references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}
+    lists = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Vocabulary)}
+    return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})

@@ -1,0 +1,155 @@
+"""What `accept` begins with, and what it returns: the differences between manifests and live state. Pure."""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+
+from reconciler.edit.completion import drawn
+from reconciler.engine.compare.planner import make_plan
+from reconciler.manifests import Manifests
+from reconciler.manifests.sources import TEMPLATE
+from reconciler.model.item import Change, Finding, Update, problem_at
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan
+from reconciler.model.state import DesiredState, LiveState
+from reconciler.model.targets import Target
+
+TO_CREATE = "does not exist, and `apply` creates it"
+IN_TEMPLATE = "in a template"
+ODD_LAYOUT = "whose layout would be lost"
+CONTRADICTION = "manifests that agree with what is live would have errors"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Manifests and live state, and the plan between the two.
+
+    Attributes:
+        manifests: with all that is known of groups and paths.
+        desired: the part of them that was planned: only these targets and sections are accepted.
+        plan: of that part.
+        live: what was read for the plan, and looked up.
+        inapplicable: sections that a target cannot have; such a target agrees to any value.
+    """
+
+    manifests: Manifests
+    desired: DesiredState
+    plan: Plan
+    live: LiveState
+    inapplicable: Set[tuple[Target, str]] = frozenset()
+
+    @cached_property
+    def _out(self) -> Set[Target]:
+        """The targets of which nothing can be accepted: they are to be created, or cannot be read at all."""
+        targets = self.plan.targets
+        created = {plan.target for plan in targets if plan.creation}
+        return created | {
+            plan.target for plan in targets if any(p.address == plan.target.address for p in plan.problems)
+        }
+
+    @property
+    def targets(self) -> int:
+        """How many targets are compared."""
+        return len(self.plan.targets) - len(self._out)
+
+    @cached_property
+    def planned(self) -> Set[tuple[Target, str]]:
+        """The targets and sections that are accepted."""
+        return {(t.target, s.kind) for t in self.desired.targets if t.target not in self._out for s in t.sections}
+
+    @property
+    def held(self) -> Iterator[Finding]:
+        """What cannot be accepted, whatever the manifests say."""
+        yield from (p for p in self.plan.problems if (p.address.target, p.address.section) not in self.planned)
+        created = (plan.target for plan in self.plan.targets if plan.creation)
+        yield from (problem_at(target.address, TO_CREATE) for target in created)
+
+    @property
+    def asked(self) -> Counter[Hashable]:
+        """The differences, by their places."""
+        differences = differences_of(self.plan)
+        return Counter(place(p) for p in differences if (p.address.target, p.address.section) in self.planned)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """Where manifests are.
+
+    Attributes:
+        roots: the files and folders that are searched for manifests, as the user named them.
+        closed: by file, as manifests name it, why it must not change.
+    """
+
+    roots: Sequence[Path]
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+    def closed_among(self, manifests: Manifests) -> dict[str, str]:
+        """Return by file why it must not change; what comes from a template has no text of its own."""
+        return {**self.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Manifests that agree with what is live.
+
+    Attributes:
+        before: by path, the texts of the files that change, without a byte order mark; a new file has none.
+        texts: by path, the new texts of the files that change, and those of new files; sorted.
+        targets: how many targets were compared.
+        accepted: how many changes and problems of the plan are gone; of an update, each field counts.
+        refused: what is left of the plan, each with the reason; a change as a problem too.
+    """
+
+    before: Mapping[Path, str]
+    texts: Mapping[Path, str]
+    targets: int
+    accepted: int
+    refused: tuple[Finding, ...]
+
+    def diff(self) -> Iterator[str]:
+        """Yield the lines of a unified diff, as `git apply` reads it, each with its line break."""
+        for path, text in self.texts.items():
+            before = self.before.get(path)
+            names = "/dev/null" if before is None else f"a/{path.as_posix()}", f"b/{path.as_posix()}"
+            for line in unified_diff(_lines(before or ""), _lines(text), *names):
+                yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def plan_again(
+    desired: DesiredState, planned: Collection[tuple[Target, str]], live: LiveState, kinds: Kinds
+) -> tuple[Plan, LiveState]:
+    """Return the plan of some targets and sections for what was read, and what was read with all lookups answered."""
+    targets = (
+        replace(target, sections=tuple(s for s in target.sections if (target.target, s.kind) in planned))
+        for target in desired.targets
+    )
+    desired = replace(desired, targets=tuple(target for target in targets if target.sections))
+    return drawn(lambda known: make_plan(desired, known, kinds), live)
+
+
+def differences_of(plan: Plan) -> Iterator[Finding]:
+    """Yield what differs by a plan of sections, each as a problem: of an update, one for each field."""
+    for target in plan.targets:
+        for section in map(target.only, ([name] for name in target.sections)):
+            yield from (*section.problems, *_as_problems(section.changes))
+
+
+def place(problem: Finding) -> Hashable:
+    """Return what a difference is about: the same before and after an edit."""
+    return problem.address, problem.field
+
+
+def _as_problems(changes: Iterable[Change]) -> Iterator[Finding]:
+    """Yield what is left of changes: of an update, one problem for each field."""
+    for change in changes:
+        for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
+            yield problem_at(change.address, "", field_)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines as `git` sees them: other characters that break lines may be within a text."""
+    return StringIO(text).readlines()

@@ -1,0 +1,140 @@
+"""Documents as edits leave them: their values, the files that new ones go to, and the texts that come of it. Pure."""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from reconciler.edit.differences import ODD_LAYOUT, Acceptance, Drift, ManifestFiles
+from reconciler.edit.edits import Edit, by_place, copied, edited_value
+from reconciler.edit.files import distinct, document_path
+from reconciler.edit.yaml_edit import LayoutLost, written
+from reconciler.manifests import Manifests, is_manifest
+from reconciler.manifests.documents import target_document
+from reconciler.manifests.layers import SectionSpecs
+from reconciler.manifests.sources import Document, Source
+from reconciler.manifests.yaml_emitter import write_document
+from reconciler.model.item import Finding
+from reconciler.model.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """The documents that change, and those that come into being.
+
+    Attributes:
+        specs: of all sections.
+        folders: the files and folders in which manifests are searched, as the user named them.
+        files: the files there are, by `str.casefold` of each.
+        homes: the folders that hold documents of targets, by the paths of these and of groups around, in lower case.
+        values: by document as it was read, its value.
+        added: by target, the file of its new document, and the document's value.
+    """
+
+    specs: SectionSpecs
+    folders: Sequence[Path]
+    files: Mapping[str, Path]
+    homes: Mapping[str, Path]
+    values: Mapping[Document, Any] = field(default_factory=dict)
+    added: Mapping[Target, tuple[Path, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifests: Manifests, folders: Sequence[Path]) -> "Drafts":
+        """Return manifests without any edits yet."""
+        homes: dict[str, Path] = {}
+        named = {str(own.target.ref): own for own in manifests.index.targets.values()}
+        for path in sorted(named, key=lambda path: path.count("/")):  # what is right in a group stands for the group
+            file = Path(named[path].document.source.path)
+            above = [*file.parents]
+            home = above[min(path.count("/"), len(above) - 1)]
+            home = home if document_path(home, named[path].target) == file else file.parent
+            for around in accumulate(path.casefold().split("/"), "{}/{}".format):
+                homes.setdefault(around, home)
+        return cls(manifests.index.specs, folders, {file.casefold(): Path(file) for file in manifests.files}, homes)
+
+    def edited(self, edits: Iterable[Edit], read: Mapping[Hashable, Document | Target], pruned: "Pruned") -> "Drafts":
+        """Return the drafts after further edits.
+
+        Args:
+            edits: of documents as these drafts have them.
+            read: by such a document, that as it was read, or the target of a new one.
+            pruned: by such a document, the sections that are pruned for any of its targets.
+        """
+        values, added = dict(self.values), dict(self.added)
+        for place, group in by_place(edits).items():
+            kept = pruned.get(place, ()) if isinstance(place, Document) else ()
+            original = read.get(place, place)
+            if isinstance(original, Target):
+                envelope = {key: part for key, part in target_document(original, {}).items() if key != "spec"}
+                path, value = added.get(original) or (self._path(original, group[0].beside), envelope)
+                added[original] = path, edited_value(value, group, kept, self.specs)
+            else:
+                values[original] = edited_value(values.get(original, original.value), group, kept, self.specs)
+        return replace(self, values=values, added=added)
+
+    def _path(self, target: Target, beside: Document) -> Path:
+        """Return the file of a new document.
+
+        It is beside the documents of targets that are near, else where `export` would put it; another document's own
+        file if no other would be found.
+        """
+        file = Path(beside.source.path)
+        around = [*accumulate(str(target.ref).casefold().split("/"), "{}/{}".format)]
+        exported = next((top for top in self.folders if top != file and file.is_relative_to(top)), file.parent)
+        home = next((self.homes[path] for path in reversed(around) if path in self.homes), exported)
+        path = distinct(document_path(home, target), self.files)
+        is_read = any(path.is_relative_to(top) and is_manifest(str(path.relative_to(top))) for top in self.folders)
+        return path if is_read else file
+
+    @property
+    def documents(self) -> tuple[dict[Document, Document], dict[Target, Document]]:
+        """The changed documents by those that were read, and the new ones: none knows of former keys."""
+        changed = {
+            old: Document(old.source, old.number, old.line, copied(value, str)) for old, value in self.values.items()
+        }
+        new = {
+            target: Document(Source(str(path), write_document(value)), 0, 1, copied(value, str))
+            for target, (path, value) in self.added.items()
+        }
+        return changed, new
+
+    def texts(self, existing: Mapping[str, Source]) -> dict[Path, str]:
+        """Return the texts of the files that change.
+
+        Args:
+            existing: the files there are, by path.
+
+        Raises:
+            OutputFailed: see `written`.
+        """
+        added = [(str(path), value) for path, value in self.added.values()]
+        texts = {path: source.text for path, source in existing.items()}
+        return written(texts, self.values, added, lambda _path, _before, value: write_document(value))
+
+
+Pruned = Mapping[Document, Collection[str]]
+
+Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]]]
+"""Edits manifests, some files of which are closed: the drafts, how many differences are gone, and what is left."""
+
+
+def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding]) -> Acceptance:
+    """Return what an attempt leads to; a file whose layout does not survive it is closed to the next one.
+
+    Args:
+        drift: the differences.
+        files: where the manifests are.
+        attempt: edits them.
+        held: what is left in any case.
+    """
+    closed, sources = files.closed_among(drift.manifests), drift.manifests.index.sources
+    while True:
+        drafts, count, left = attempt(closed, Drafts.of(drift.manifests, files.roots))
+        try:
+            texts = drafts.texts(sources)
+        except LayoutLost as odd:
+            closed[odd.path] = ODD_LAYOUT
+            continue
+        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
+        return Acceptance(before, texts, drift.targets, count, (*held, *left))

@@ -1,0 +1,245 @@
+"""Edits of documents, and documents as edits leave them. Pure."""
+
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reconciler.edit.yaml_edit import RenamedKey
+from reconciler.manifests.layers import OLD_NAMES, Layer, SectionSpecs, Stack, braces, has_placeholder
+from reconciler.manifests.sources import Document, Steps
+from reconciler.model.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A field or an item is declared with a value, which is as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A declared field, item or entry is not there.
+
+    Attributes:
+        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
+            keeps the object declared. Targets agree whichever they have.
+    """
+
+    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """An item is there by its former name, which is as a manifest writes it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """An entry of a list is declared besides, as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """A deviation is accepted for a while: the entry of `metadata.exceptions`, as a manifest writes it."""
+
+    exception: Mapping[str, Any]
+
+
+Change = Put | Drop | Rename | Add | Except
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of one document.
+
+    Attributes:
+        document: None for the document that its target does not have yet.
+        beside: the document that declares the value so far.
+        steps: from the spec down, as the document writes them; to a list, if an entry is appended.
+        change: what happens there.
+        wished: the targets that wish it, each with the steps in its merged spec.
+        shared: whether the document is a profile or a set.
+        is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
+            go, or what other edits uncover.
+        is_revival: whether it replaces the null of an item in a profile or set.
+        beneath: how many of the first steps lead to what lower layers of the own document declare too: it may go from
+            there once it is empty.
+    """
+
+    document: Document | None
+    beside: Document
+    steps: Steps
+    change: Change
+    wished: list[tuple[Target, Steps]]
+    shared: bool = False
+    is_conditional: bool = False
+    is_revival: bool = False
+    beneath: int = 0
+
+    @property
+    def section(self) -> str:
+        """The section that changes."""
+        return str(self.steps[0])
+
+    @property
+    def place(self) -> Document | Target:
+        """The document, or the target that does not have one yet."""
+        return self.document or self.wished[0][0]
+
+    @property
+    def targets(self) -> list[Target]:
+        """Those that wish it."""
+        return [target for target, _ in self.wished]
+
+    @property
+    def uncovers(self) -> bool:
+        """Whether it takes an item from a profile or set, so that a null beneath counts."""
+        is_drop = self.shared and isinstance(self.change, Drop) and len(self.steps) == len(("section", "item"))
+        return is_drop and not self.is_conditional
+
+
+def by_place(edits: Iterable[Edit]) -> dict[Document | Target, list[Edit]]:
+    """Return the edits by their places."""
+    grouped: dict[Document | Target, list[Edit]] = {}
+    for edit in edits:
+        grouped.setdefault(edit.place, []).append(edit)
+    return grouped
+
+
+def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs: SectionSpecs) -> Any:
+    """Return the value of a document after edits: renamed keys last, and of a list the last entry first.
+
+    Args:
+        value: of the document.
+        edits: of it.
+        kept: the sections whose empty lists and mappings mean something.
+        specs: of all sections.
+    """
+    changed = copied(value)
+    spec = changed.setdefault("spec", {})
+    renames: dict[Steps, dict[str, str]] = {}
+    for edit in sorted(edits, key=lambda edit: _backwards(edit.steps)):
+        match edit.change:
+            case Put(value=new):
+                _holder(spec, edit.steps)[edit.steps[-1]] = new
+            case Add(value=new):
+                _holder(spec, edit.steps).setdefault(edit.steps[-1], []).append(new)
+            case Except(exception=exception):
+                _except(changed.setdefault("metadata", {}).setdefault("exceptions", []), exception)
+            case Drop():
+                has_items = specs[edit.section].items is not None
+                fields, is_kept = 3 if has_items else 2, has_items or edit.section in kept
+                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), fields=fields)
+            case _:
+                renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.change.name
+    for above, names in renames.items():
+        _rename(_holder(spec, (*above, "")), names)
+    if not spec and value.get("spec") != {}:
+        del changed["spec"]
+    return changed
+
+
+def edited_stack(
+    stack: Stack, edits: Mapping[Document | Target, Sequence[Edit]], sections: Container[str], kept: Container[str]
+) -> Stack:
+    """Return some sections of a target as they are merged after edits of its layers.
+
+    Args:
+        stack: the layers.
+        edits: as of `by_place`.
+        sections: their names.
+        kept: see `edited_value`.
+    """
+    layers = list(stack.layers)
+    if stack.target in edits:
+        layers.append(Layer(edits[stack.target][0].beside, "", {}, None, {}, {}))
+    places = [layer.document for layer in stack.layers] + [stack.target] * (len(layers) - len(stack.layers))
+    merged = (
+        _edited_layer(layer, edits.get(place, ()), stack, sections, kept)
+        for layer, place in zip(layers, places, strict=True)
+    )
+    return stack.of(*merged)
+
+
+def _edited_layer(
+    layer: Layer, edits: Sequence[Edit], stack: Stack, sections: Container[str], kept: Container[str]
+) -> Layer:
+    """Return some sections of a layer after edits."""
+    declared = {name: section for name, section in layer.sections.items() if name in sections}
+    own = [edit for edit in edits if edit.section in sections]
+    if own:
+        declared = edited_value({"spec": declared}, own, kept, stack.specs).get("spec", {})
+    if layer.normalized is None or any(has_placeholder(text) for text, *_ in braces(declared if own else {})):
+        return replace(layer, sections=declared, normalized=None)
+    normalized = (
+        {name: stack.specs[name].normalize(section, None) for name, section in declared.items()}
+        if own
+        else {name: layer.normalized[name] for name in declared}
+    )
+    return replace(layer, sections=declared, normalized=normalized)
+
+
+def copied(value: Any, key: Callable[[Any], Any] = lambda key: key) -> Any:
+    """Return a copy of a value; keys as `key` returns them."""
+    match value:
+        case dict():
+            return {key(name): copied(inner, key) for name, inner in value.items()}
+        case list():
+            return [copied(inner, key) for inner in value]
+    return value
+
+
+def _drop(spec: Any, steps: Steps, *, kept: int, fields: int) -> None:
+    """Remove a value, and what becomes empty around it and means nothing when it is empty.
+
+    Args:
+        spec: of a document.
+        steps: to the value.
+        kept: how many steps lead to a section, item or list at most that means nothing when it is empty.
+        fields: how many steps lead to a field; an empty field with keys of its own means nothing.
+    """
+    holder = _holder(spec, steps)
+    del holder[steps[-1]]
+    is_in_field = isinstance(holder, dict) and len(steps) > fields
+    if not holder and len(steps) > 1 and (is_in_field or len(steps) - 1 <= kept):
+        _drop(spec, steps[:-1], kept=kept, fields=fields)
+
+
+def _except(exceptions: list[Any], exception: Mapping[str, Any]) -> None:
+    """Add an exception; it takes the place of the one that is about the same, such as one that has ended."""
+    about = _about(exception)
+    exceptions[:] = [other for other in exceptions if _about(other) != about]
+    exceptions.append(dict(exception))
+
+
+def _about(exception: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in exception.items() if key not in {"until", "reason"}}
+
+
+def _backwards(steps: Steps) -> tuple[int, ...]:
+    return tuple(-step for step in steps[-1:] if isinstance(step, int))
+
+
+def _holder(spec: Any, steps: Steps) -> Any:
+    """Return the mapping or list that holds a value, with the mappings on the way to it."""
+    here = spec
+    for step in steps[:-1]:
+        if isinstance(here, dict) and here.get(step) is None:
+            here[step] = {}
+        here = here[step]
+    return here
+
+
+def _rename(holder: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Give items back the names that they have, in their places, and let go of the former names."""
+    for key, value in list(holder.items()):
+        del holder[key]
+        if isinstance(value, dict) and key in names:
+            value.pop(OLD_NAMES, None)
+        written = key.former if isinstance(key, RenamedKey) else key
+        holder[RenamedKey(names[key], written) if key in names else key] = value

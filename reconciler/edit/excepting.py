@@ -1,0 +1,176 @@
+"""Differences become exceptions in the targets' own documents: what is declared stays, and counts afterwards. Pure."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from reconciler.edit.differences import (
+    CONTRADICTION,
+    Acceptance,
+    Drift,
+    ManifestFiles,
+    differences_of,
+    place,
+    plan_again,
+)
+from reconciler.edit.drafts import Drafts, accepted
+from reconciler.edit.edits import Drop, Edit, Except
+from reconciler.manifests import Manifests
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
+from reconciler.manifests.sources import Document, Steps
+from reconciler.model.item import Finding
+from reconciler.model.kind import Kinds
+from reconciler.model.state import Unreadable
+from reconciler.model.targets import Key, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """How long differences are accepted, and why.
+
+    Attributes:
+        until: the last day.
+        reason: as people read it.
+        only_locks: whether only what breaks a lock is accepted.
+    """
+
+    until: date
+    reason: str
+    only_locks: bool = False
+
+    def exception(self, section: str, item: Any, fields: Iterable[str]) -> dict[str, Any]:
+        """Return an entry of `metadata.exceptions`."""
+        about = {"section": section, **({} if item is None else {"item": literal(item)})}
+        about |= {"fields": [*fields]} if fields else {}
+        return {**about, "until": self.until.isoformat(), "reason": literal(self.reason)}
+
+
+def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Deferral) -> Acceptance:
+    """Return the manifests with an exception for each section or item that differs, about the fields that do.
+
+    A value of an own document that breaks a lock is taken out: the exception covers the locked value instead. Of what
+    is not compared, broken locks stay as they are. These differences cannot be excepted and stay: a target that does
+    not exist yet, a section that cannot be read, a document that comes from a template.
+
+    Args:
+        drift: the differences; its manifests may break locks.
+        kinds: all kinds.
+        files: where the manifests are.
+        deferral: of the exceptions.
+
+    Raises:
+        ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
+    """
+
+    def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        return _Excepting(drift, kinds, deferral, closed).run(drafts)
+
+    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Excepting:
+    """One attempt, with some files closed.
+
+    Attributes:
+        drift: see `accept_until`.
+        kinds: likewise.
+        deferral: likewise.
+        closed: by file, why it must not change.
+    """
+
+    drift: Drift
+    kinds: Kinds
+    deferral: Deferral
+    closed: Mapping[str, str]
+
+    def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
+        """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
+        manifests, planned = self.drift.manifests, self.drift.planned
+        taken_out = [*self._returned()]
+        broken = [self._in_whole(*wished) for edit in taken_out for wished in edit.wished]
+        returned = drafts.edited(taken_out, {}, {})
+        changed, _ = returned.documents
+        sound = manifests.with_documents(changed, binds=self._binds)
+        plan, live = plan_again(sound.desired, planned, self.drift.live, self.kinds)
+        differences = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
+        asked = Counter(map(place, differences))
+        reasons = {place(problem): why for problem in differences if (why := self._refusal(problem, sound))}
+        excepted = (problem for problem in differences if place(problem) not in reasons)
+        edits = [*self._edits(excepted, sound)]
+        read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
+        drafts = returned.edited(edits, read, {})
+        changed, new = drafts.documents
+        revised = manifests.with_documents(changed, new.values(), self._binds)
+        plan, _ = plan_again(revised.desired, planned, live, self.kinds)
+        left = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
+        covered = (asked - Counter(map(place, left))).total()
+        return drafts, covered, [self._told(problem, reasons) for problem in left]
+
+    def _returned(self) -> Iterator[Edit]:
+        """Yield the edits that take out what breaks locks, in the sections that are compared."""
+        for target, layer, steps in self.drift.manifests.deviations:
+            if (target, steps[0]) in self.drift.planned and layer.document.source.path not in self.closed:
+                yield Edit(layer.document, layer.document, steps, Drop(), [(target, steps)])
+
+    def _binds(self, target: Target, steps: Steps) -> bool:
+        """Whether a lock on a value counts: it is compared."""
+        if steps[0] in (PRUNE, UNMANAGED):
+            return any(target == compared.target for compared in self.drift.desired.targets)
+        return (target, steps[0]) in self.drift.planned
+
+    def _is_meant(self, difference: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
+        """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
+
+        An entry of a list has no steps of its own: without it, there is a difference that was none before.
+        """
+        if not self.deferral.only_locks or place(difference) not in self.drift.asked:
+            return True
+        address, field = difference.address, difference.field
+        at = (address.section, *(() if address.name is None else (address.name,)), *(field.split(".") if field else ()))
+        return any(target == address.target and at[: len(steps)] == steps[: len(at)] for target, steps in broken)
+
+    def _in_whole(self, target: Target, steps: Steps) -> tuple[Target, Steps]:
+        """Return steps of an own document with the canonical name of an item, as differences have it."""
+        whole = self.drift.manifests.of(target).stack
+        section, *rest = steps
+        spec = whole.specs[str(section)]
+        name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
+        return target, (section, *name, *rest[1:])
+
+    def _edits(self, differences: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
+        """Yield an edit for each exception."""
+        wholes = {whole.target: whole for whole in sound.stacks}
+        fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
+        for problem in differences:
+            address = problem.address
+            fields.setdefault((address.target, address.section, address.name), []).append(problem.field)
+        for (target, section, item), differing in fields.items():
+            named = [] if None in differing else [field for field in dict.fromkeys(differing) if field]
+            exception = self.deferral.exception(section, item, named)
+            document, beside = _documents(target, section, wholes[target], sound)
+            yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
+
+    def _refusal(self, difference: Finding, sound: Manifests) -> str:
+        """Return why a difference cannot be excepted; empty if it can."""
+        target, section, part = difference.address.target, difference.address.section, difference.address.part
+        if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
+            return difference.reason
+        own = sound.index.targets.get(target.identity)
+        file = own.document.source.path if own else ""
+        return (
+            f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
+        )
+
+    def _told(self, difference: Finding, reasons: Mapping[Hashable, str]) -> Finding:
+        reason = reasons.get(place(difference)) or difference.reason or CONTRADICTION
+        return replace(difference, reason=reason, fix=difference.fix if reason == difference.reason else "")
+
+
+def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> tuple[Document | None, Document]:
+    """Return the own document of a target, None if it has none, and the one that declares the section."""
+    own = sound.index.targets.get(target.identity)
+    beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
+    return (own.document if own else None), beside

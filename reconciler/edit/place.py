@@ -1,0 +1,487 @@
+"""Where a value is written so that a target has it: `place`, by these rules. Pure.
+
+1. What a lock holds stays as it is.
+2. A field changes in the topmost layer that declares it: the target's own document, or a profile or set.
+3. A profile or set changes only if all its targets wish the same, as far as it matters to them what stands there. A
+   target that cannot have the section agrees to anything; one that was not read agrees to nothing.
+4. Where they do not agree, the target's own document declares the value, in its own spelling.
+5. An item that is to go leaves all layers above the topmost null; unless all agree, it is null in the own document.
+6. An item that is to come back takes the place of its null, or uncovers the item beneath a null in the own document.
+7. An item gets its former name back in all layers that declare it; unless all agree, the own document has a null for
+   the new name, and the whole item under the former one.
+8. An entry of lists that unite leaves all layers or stays: no document can take it from the others' lists.
+9. A field that is to go leaves the topmost layer or stays: no document can take it from another.
+10. What is new goes into a profile or set whose `prune` counts for any target, if all its targets that may have the
+    section wish for it; else into the own document.
+"""
+
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from reconciler.edit.edits import Add, Change, Drop, Edit, Put, Rename
+from reconciler.manifests.layers import OLD_NAMES, Layer, Stack, fill, literal
+from reconciler.manifests.locks import lock_on
+from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.trace import Declaration, declarations
+from reconciler.model.targets import Key, Target
+
+Wish = Put | Drop | Rename | Add
+"""One change of what is declared for a target, at some steps of its merged spec.
+
+The last step to an entry of a list is the entry's identity: see `Collection.identity`.
+"""
+
+NO_WISHES: Mapping[Steps, Wish] = MappingProxyType({})
+NOTHING_HELD: Mapping[Steps, str] = MappingProxyType({})
+
+Difference = tuple[Target, str, Key | None, str | None]
+"""A target and a section, the name of an object there, and its field; None stands for any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The targets of profiles and sets, and what each wishes.
+
+    Attributes:
+        stacks: by layer, its targets.
+        wishes: by target, its wishes by their steps.
+        known: the targets and sections that agree to what they wish; others agree to nothing.
+        inapplicable: sections that a target cannot have: it agrees to any value.
+        fixed: the layers that have targets which nobody knows.
+        held: by target, why locks prevent wishes, by their steps; these are not among `wishes`.
+    """
+
+    stacks: Mapping[Layer, Sequence[Stack]]
+    wishes: Mapping[Target, Mapping[Steps, Wish]]
+    known: Container[tuple[Target, str]]
+    inapplicable: Container[tuple[Target, str]] = ()
+    fixed: Container[Layer] = ()
+    held: Mapping[Target, Mapping[Steps, str]] = field(default_factory=dict)
+    _verdicts: dict[tuple[Layer, Steps, str], bool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        stacks: Iterable[Stack],
+        wishes: Mapping[Target, Mapping[Steps, Wish]],
+        known: Container[tuple[Target, str]],
+        inapplicable: Container[tuple[Target, str]] = (),
+        fixed: Container[Layer] = (),
+    ) -> "Membership":
+        """Return the members among some targets; no target counts on a wish that a lock prevents."""
+        members: dict[Layer, list[Stack]] = {}
+        held: dict[Target, Mapping[Steps, str]] = {}
+        for stack in stacks:
+            for layer in dict.fromkeys(stack.layers):
+                members.setdefault(layer, []).append(stack)
+            held[stack.target] = _held(stack, wishes.get(stack.target, NO_WISHES))
+        granted = {
+            target: {steps: wish for steps, wish in wished.items() if steps not in held[target]}
+            for target, wished in wishes.items()
+        }
+        return cls(members, granted, known, inapplicable, fixed, held)
+
+    def wish(self, stack: Stack, steps: Steps) -> Wish | None:
+        """Return what a target wishes at some steps."""
+        return self.wishes.get(stack.target, NO_WISHES).get(steps)
+
+    def agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
+        """Whether what a layer declares may change: it is an own document, or all that depend on it wish the same."""
+        return not layer.title or self._all(layer, at, wish, lambda stack: self._dependent(stack, layer, at))
+
+    def agree_to_add(self, layer: Layer, at: Steps, wish: Wish) -> bool:
+        """Whether a layer may declare something new: all its targets that may have the section wish for it."""
+        return not layer.title or self._all(layer, at, wish, lambda stack: _receiving(stack, at))
+
+    def prunes(self, layer: Layer) -> bool:
+        """Whether the `prune` of a layer counts for any of its targets."""
+        return layer.prune is not None and any(_pruning(stack) is layer for stack in self.stacks[layer])
+
+    def _all(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Stack], Steps | None]) -> bool:
+        """Whether all targets that are concerned wish the same: many of them ask the same question."""
+        if layer in self.fixed:
+            return False
+        question = layer, at, repr(wish)
+        if question not in self._verdicts:
+            places = ((stack, concerned(stack)) for stack in self.stacks[layer])
+            self._verdicts[question] = all(steps is None or self._agrees(stack, steps, wish) for stack, steps in places)
+        return self._verdicts[question]
+
+    def _dependent(self, stack: Stack, layer: Layer, at: Steps) -> Steps | None:
+        """Return the steps to a layer's value in the spec of a target; None if it does not matter to the target."""
+        steps = steps_in(stack, layer, at)
+        if is_entry(stack, steps):
+            return None if steps[0] in stack.unmanaged else steps
+        if not is_merged(stack, steps) and self.wish(stack, steps) is None:
+            return None
+        declared = declarations(stack, steps)
+        is_among = is_item(stack, steps) and any(other.layer is layer for other in _above_null(stack, steps))
+        return steps if is_among or declared[-1].layer is layer else None
+
+    def _agrees(self, stack: Stack, steps: Steps, wish: Wish) -> bool:
+        place = stack.target, steps[0]
+        return place in self.inapplicable or (place in self.known and self.wish(stack, steps) == wish)
+
+
+class Spot(NamedTuple):
+    """A place where a document changes.
+
+    Attributes:
+        layer: that of the document.
+        steps: as it writes them.
+        change: what happens there.
+        in_own: whether it is not that layer which changes, but the target's own document, which may not exist yet: it
+            declares otherwise what the layer declares.
+    """
+
+    layer: Layer
+    steps: Steps
+    change: Change
+    in_own: bool = False
+
+
+Spots = list[Spot] | str
+"""Where a value is written; a text says why no document can be changed so that others keep theirs."""
+
+
+def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    """Return where a value is written.
+
+    Args:
+        wish: what the target wishes.
+        steps: to the value in its merged spec.
+        stack: its layers.
+        members: the targets of these layers.
+    """
+    held = members.held.get(stack.target, NOTHING_HELD).get(steps)
+    if held is not None:
+        return held
+    match wish:
+        case Rename():
+            spots: Spots = _rename(wish, steps, stack, members)
+        case Add():
+            spots = _add(wish, steps, stack, members)
+        case Put() if is_item(stack, steps):
+            revives = bool(declarations(stack, steps))
+            spots = _revive(wish, steps, stack, members) if revives else _add(wish, steps, stack, members)
+        case Put():
+            spots = _put(wish, steps, stack, members)
+        case _ if is_item(stack, steps):
+            spots = _drop_item(wish, steps, stack, members)
+        case _ if is_entry(stack, steps):
+            spots = _drop_entry(wish, steps, stack, members)
+        case _:
+            spots = _drop_field(wish, steps, stack, members)
+    return spots
+
+
+def is_item(stack: Stack, steps: Steps) -> bool:
+    """Whether steps lead to an item of a section."""
+    return len(steps) == 2 and stack.specs[steps[0]].items is not None
+
+
+def is_entry(stack: Stack, steps: Steps) -> bool:
+    """Whether steps lead to an entry of a list of names."""
+    return len(steps) == 3 and steps[1] in stack.specs[steps[0]].lists
+
+
+def is_merged(stack: Stack, steps: Steps) -> bool:
+    """Whether the merged spec of a target has a value at some steps."""
+    here: Any = stack.sections
+    for step in steps:
+        if not isinstance(here, Mapping) or step not in here:
+            return False
+        here = here[step]
+    return True
+
+
+def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
+    """Return the steps in the merged spec of a target to what a layer writes; an entry of a list by its identity."""
+    section, *written = at
+    spec, values = stack.specs[section], stack.values if layer.normalized is None else None
+    if len(written) == 2 and written[0] in spec.lists:
+        name, index = written
+        entry = spec.normalize_entry(name, layer.sections[section][name][index], values)
+        return section, name, spec.lists[name].identity(entry)
+    first, *others = written
+    return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
+
+
+def _put(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    if declared := declarations(stack, steps):
+        layer, at, _ = declared[-1]
+        is_agreed = members.agree(layer, at, wish)
+    elif around := declarations(stack, steps[:1]):
+        layer, at = around[-1].layer, tuple(map(literal, steps))
+        is_agreed = members.agree_to_add(layer, at, wish)
+    else:
+        return [Spot(stack.layers[-1], steps, wish, in_own=True)]
+    return [Spot(layer, at, wish)] if is_agreed else [_override(wish, steps, stack, members, (layer, at))]
+
+
+def _rename(wish: Rename, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    declared = declarations(stack, steps)
+    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
+        return [Spot(layer, at, wish) for layer, at, _ in declared]
+    section, name = steps
+    fields = {key: literal(value) for key, value in stack.sections[section][name].items() if key != OLD_NAMES}
+    for at, change in members.wishes[stack.target].items():
+        if at[:2] == steps and len(at) > 2:
+            _change(fields, at[2:], change)
+    layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
+    former: Steps = (section, wish.name)
+    own = _spelt(stack, steps, at)[0], _spelt(stack, former, former)[0]
+    return [Spot(layer, own[0], Put(None), in_own=True), Spot(layer, own[1], Put(fields), in_own=True)]
+
+
+def _revive(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    *lower, (layer, at, _) = declarations(stack, steps)
+    if not layer.title and any(declaration.value is not None for declaration in lower):
+        return [Spot(layer, at, Drop())]
+    is_agreed = members.agree(layer, at, wish)
+    return [Spot(layer, at, wish) if is_agreed else _override(wish, steps, stack, members, (layer, at))]
+
+
+def _drop_item(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    declared = _above_null(stack, steps)
+    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
+        return [Spot(layer, at, wish) for layer, at, _ in declared]
+    layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
+    return [_override(Put(None), steps, stack, members, (layer, at))]
+
+
+def _drop_entry(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    section, name, entry = steps
+    spots = []
+    for other in wish.together:
+        for layer in dict.fromkeys(stack.layers):
+            for at in _listed(stack, layer, section, name).get(other, ()):
+                if not members.agree(layer, at, wish):
+                    title, declaration = stack.specs[section].lists[name].title, Declaration(layer, at, None)
+                    return f"{declaration} lists the {title} {other} for other targets too, and lists unite"
+                spots += [Spot(layer, at, wish)] if other == entry else []
+    return spots
+
+
+def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    counting = {declaration.layer for declaration in _above_null(stack, steps[:2])}
+    declared = declarations(stack, steps)
+    *lower, (layer, at, _) = [each for each in declared if each.layer in counting] or declared
+    agreeing = [Spot(below, spelt, wish) for below, spelt, _ in reversed(lower) if members.agree(below, spelt, wish)]
+    is_agreed = members.agree(layer, at, wish)
+    if steps[-1] == OLD_NAMES and not (is_agreed and len(agreeing) == len(lower)):
+        return [_override(Put([]), steps, stack, members, declared[-1][:2])]
+    if is_agreed:
+        return [Spot(layer, at, wish), *agreeing]
+    return f"{Declaration(layer, at, None)} declares it for other targets too"
+
+
+def _add(wish: Put | Add, steps: Steps, stack: Stack, members: Membership) -> Spots:
+    section, name, *_ = steps
+    spec, pruned = stack.specs[section], section in stack.prune
+    declared = declarations(stack, steps[:2]) if spec.items is None else []
+    declaring = [declaration.layer for declaration in declared or declarations(stack, steps[:1])]
+    asking = [layer for layer in stack.layers if members.prunes(layer)] if pruned else declaring
+    shared = [layer for layer in dict.fromkeys(asking) if layer.title]
+    own = steps[:2] if spec.items is None else (section, literal(name))
+    places = [steps] if spec.items is None else [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
+    for layer, at in product(shared, places):
+        if members.agree_to_add(layer, at, wish):
+            return [Spot(layer, at[:2], wish)]
+    return [_override(wish, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))]
+
+
+def _override(change: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps]) -> Spot:
+    """Return the change of a target's own document that declares otherwise what a layer declares at some steps.
+
+    It is in the own document's spelling; an item that gets its former name back is written under that.
+    """
+    layer, at = beside
+    spelt, length = _spelt(stack, steps, at)
+    rename = members.wish(stack, steps[:2])
+    own = (spelt[0], rename.name, *spelt[2:]) if isinstance(rename, Rename) and length < 2 else spelt
+    return Spot(layer, own, change, in_own=True)
+
+
+def _pruning(stack: Stack) -> Layer:
+    """Return the layer whose `prune` counts for a target."""
+    return next(layer for layer in reversed(stack.layers) if layer.prune is not None)
+
+
+def _held(stack: Stack, wishes: Iterable[Steps]) -> Mapping[Steps, str]:
+    """Return the wishes that a lock prevents, or that are within such a wish, each with the reason."""
+    held: dict[Steps, str] = {}
+    for steps in sorted(wishes, key=len) if stack.has_locks else ():
+        around = next((held[steps[:length]] for length in range(1, len(steps)) if steps[:length] in held), None)
+        lock = lock_on(stack, steps) if around is None else None
+        if around or lock:
+            held[steps] = around or f"locked by {lock}: change it there"
+    return held
+
+
+def _receiving(stack: Stack, at: Steps) -> Steps | None:
+    """Return the steps to a new item of a layer in the spec of a target; None if it cannot have the section."""
+    section, name, *entry = at
+    spec = stack.specs[section]
+    if stack.target.level not in spec.kind.models or section in stack.unmanaged:
+        return None
+    return (section, name if entry else spec.normalize_key(name, stack.values), *entry)
+
+
+def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:
+    """Return who declares an item as far as that is merged, lowest first: those above the topmost null."""
+    declared = declarations(stack, steps)
+    nulls = [number for number, declaration in enumerate(declared) if declaration.value is None]
+    return declared[nulls[-1] + 1 if nulls else 0 :]
+
+
+@lru_cache(maxsize=1024)  # accept places the wishes of one target after those of all others
+def _listed(stack: Stack, layer: Layer, section: str, name: str) -> Mapping[Hashable, list[Steps]]:
+    """Return where a layer lists the entries of a target's list, by their identities: many of them are asked for."""
+    places: dict[Hashable, list[Steps]] = {}
+    for index in range(len(layer.sections.get(section, {}).get(name, ()))):
+        at: Steps = (section, name, index)
+        places.setdefault(steps_in(stack, layer, at)[-1], []).append(at)
+    return places
+
+
+def _spelt(stack: Stack, steps: Steps, at: Steps) -> tuple[Steps, int]:
+    """Return steps as the own document spells those that it declares, and the others as given; and how many it does."""
+    own = stack.layers[-1]
+    for length in range(0 if own.title else len(steps), 0, -1):
+        for layer, spelt, _ in declarations(stack, steps[:length]):
+            if layer is own:
+                return (*spelt, *at[length:]), length
+    return at, 0
+
+
+def _change(fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
+    """Change a field of an item, or a key of a field."""
+    name, *keys = steps
+    holder = fields if not keys else fields.setdefault(name, {})
+    if isinstance(wish, Put):
+        holder[keys[0] if keys else name] = wish.value
+    else:
+        holder.pop(keys[0] if keys else name, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The edits that carry out wishes.
+
+    Attributes:
+        closed: the files that must not change, each with the reason.
+        edits: by document, or the target without one, and by steps there.
+        refused: why a wish is not carried out.
+    """
+
+    closed: Mapping[str, str]
+    edits: dict[tuple[Document | Target, Steps], Edit] = field(default_factory=dict)
+    refused: dict[Difference, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        stacks: Iterable[Stack],
+        members: Membership,
+        closed: Mapping[str, str],
+        restated: Collection[tuple[Target, str]] = (),
+    ) -> "Placement":
+        """Place all wishes of some targets: former names first, and what is new last.
+
+        Args:
+            stacks: their layers.
+            members: all targets of these layers, with their wishes.
+            closed: see `Placement`.
+            restated: targets, each with a section that their own documents are to declare as a whole, as they must
+                where they are read before it is known what profiles and sets they have.
+        """
+        placement = cls(closed)
+        new = []
+        for stack in (stack for stack in stacks if stack.target in members.wishes):
+            for steps, reason in members.held[stack.target].items():
+                placement._refuse(stack, steps, reason)
+            replaced = set()
+            wishes = members.wishes[stack.target]
+            for steps, wish in sorted(wishes.items(), key=lambda wished: not isinstance(wished[1], Rename)):
+                if _is_new(stack, steps, wish):
+                    new.append((stack, steps, wish))
+                elif steps[:2] not in replaced:  # what is within an item that is replaced goes with it
+                    spots = placement._carry_out(stack, steps, wish, members)
+                    replaced |= {steps} if isinstance(wish, Rename) and spots[0].in_own else set()
+            for section in {steps[0] for steps in wishes if (stack.target, steps[0]) in restated}:
+                placement._restate(stack, section, members)
+        for stack, steps, wish in new:
+            placement._carry_out(stack, steps, wish, members)
+        return placement
+
+    def _carry_out(self, stack: Stack, steps: Steps, wish: Wish, members: Membership) -> list[Spot]:
+        spots = place(wish, steps, stack, members)
+        if isinstance(spots, str):
+            self._refuse(stack, steps, spots)
+            return []
+        is_field = not (is_item(stack, steps) or is_entry(stack, steps))
+        uncovered = is_field and not is_merged(stack, steps) and bool(declarations(stack, steps))
+        is_revival = is_item(stack, steps) and isinstance(wish, Put) and bool(declarations(stack, steps))
+        for spot in spots:
+            goes = is_field and isinstance(wish, Drop) and bool(spot.layer.title) and not spot.in_own
+            self._note(stack, steps, spot, is_conditional=uncovered or goes, is_revival=is_revival)
+        return spots
+
+    def _restate(self, stack: Stack, section: str, members: Membership) -> None:
+        """Declare all declared fields of a section in the target's own document."""
+        values = {
+            (section, name, *keys): value[keys[0]] if keys else value
+            for name, value in stack.sections[section].items()
+            for keys in ([(key,) for key in value] if isinstance(value, dict) else [()])
+        }
+        wishes = {steps: members.wish(stack, steps) for steps in values}
+        for steps in [steps for steps, wish in wishes.items() if not isinstance(wish, Drop)]:
+            wish, (layer, at, _) = wishes[steps], declarations(stack, steps)[-1]
+            change = wish if isinstance(wish, Put) else Put(literal(values[steps]))
+            self._note(stack, steps, _override(change, steps, stack, members, (layer, at)))
+
+    def _note(
+        self, stack: Stack, steps: Steps, spot: Spot, *, is_conditional: bool = False, is_revival: bool = False
+    ) -> None:
+        """Note the edit of a document, unless its file is closed."""
+        own, at = stack.layers[-1], spot.steps
+        layer = own if spot.in_own and not own.title else spot.layer
+        document = None if spot.in_own and own.title else layer.document
+        reason = self.closed.get(layer.document.source.path) if document else None
+        if reason is not None:
+            named = (*at[:-1], steps_in(stack, layer, at)[-1]) if isinstance(at[-1], int) else at
+            self._refuse(stack, named, f"declared at {Declaration(layer, at, None)}, {reason}; change it there")
+            return
+        shared = document is not None and bool(layer.title)
+        wished = [(stack.target, steps)]
+        is_own = layer is own and not own.title
+        beneath = _declared_beneath(stack, steps) if is_own and isinstance(spot.change, Drop) else 0
+        is_revival = shared and is_revival
+        edit = Edit(document, layer.document, at, spot.change, wished, shared, is_conditional, is_revival, beneath)
+        entry = (str(spot.change.value),) if isinstance(spot.change, Add) else ()
+        noted = self.edits.setdefault((edit.place, (*at, *entry)), edit)
+        if noted is not edit:
+            noted.wished.extend(edit.wished)
+
+    def _refuse(self, stack: Stack, steps: Steps, reason: str) -> None:
+        section, *names = steps
+        spec = stack.specs[section]
+        is_named = spec.items is None and names[0] in spec.lists
+        name = names.pop(0) if spec.items is not None else names[-1] if is_named else None
+        self.refused[stack.target, section, name, None if is_named else ".".join(map(str, names)) or None] = reason
+
+
+def _declared_beneath(stack: Stack, steps: Steps) -> int:
+    """Return how many steps lead to a section, or an item of it, that profiles or sets declare beneath a document."""
+    around = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
+    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in around)
+
+
+def _is_new(stack: Stack, steps: Steps, wish: Wish) -> bool:
+    """Whether a wish is for an item or an entry that nobody declares."""
+    return isinstance(wish, Add) or (isinstance(wish, Put) and is_item(stack, steps) and not declarations(stack, steps))

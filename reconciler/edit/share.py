@@ -1,0 +1,179 @@
+"""What most projects of a group share goes into their profile, with placeholders for their own paths. Pure.
+
+An item is there if enough projects have it: one without it has a line that says so. A setting is there with its most
+frequent value, if enough have that. A document cannot take away that its profile declares a section, nor an entry of an
+allowlist: what most have of these is there too, and the projects that lack it go without the profile.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from json import dumps, loads
+from math import ceil
+from typing import Any
+
+from reconciler.edit.sections import Exported, Spec
+from reconciler.edit.targets import ResolvedTarget
+from reconciler.manifests.layers import SectionSpec, SectionSpecs, fill, literal, placeholder_values
+
+FEWEST = 2
+"""Projects that can share something."""
+
+ROUNDING = 1e-9
+"""How far 0.8 times 5 may be from 4."""
+
+Context = tuple[str, ...]
+"""Where a text stands: the section, then the field; of the key of an item, the section alone."""
+
+
+def shared(
+    projects: Sequence[Exported],
+    shapes: SectionSpecs,
+    lacking: Mapping[ResolvedTarget, frozenset[str]],
+    share: float,
+    *,
+    also_values: bool,
+) -> Spec:
+    """Return what at least a share of some projects have in common, field by field and item by item.
+
+    Args:
+        projects: the projects.
+        shapes: of all sections.
+        lacking: the sections that some of them cannot have: these go with any value.
+        share: of the projects, but two at least.
+        also_values: whether values take that share; else, two projects.
+    """
+    enough = max(FEWEST, ceil(share * len(projects) - ROUNDING))
+    specs = _with_placeholders(projects, shapes)
+    members = [
+        _Member(spec, lacking.get(project.resolved, frozenset()) | project.undecided, shapes)
+        for project, spec in zip(projects, specs, strict=True)
+    ]
+    counts = Counter(fixture for member in members for fixture in member.fixtures)
+    for fixture in sorted(counts, key=lambda fixture: (-counts[fixture], fixture)):
+        having = [member for member in members if fixture in member.fixtures or fixture[0] in member.lacking]
+        members = having if len(having) >= enough else members
+    profile: Spec = {}
+    for name, shape in shapes.items():
+        sections = [member.spec[name] for member in members if name in member.spec]
+        if len(members) >= enough and sections and all(name in {*member.spec, *member.lacking} for member in members):
+            alike = enough if also_values else FEWEST
+            section = _items(shape, sections, enough, alike) if shape.items else _usual(shape, sections, alike)
+            profile |= {name: section} if section or shape.items else {}
+    return profile
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A project that may share a profile: what it has, with placeholders, and the sections that it cannot have."""
+
+    spec: Spec
+    lacking: frozenset[str]
+    shapes: SectionSpecs
+
+    @property
+    def fixtures(self) -> set[Context]:
+        """What no document can take from a profile: its sections, and the entries of lists that layers unite."""
+        entries = {
+            (name, field, dumps(entry))
+            for name, section in self.spec.items()
+            for field in self.shapes[name].lists
+            for entry in (section.get(field, ()) if self.shapes[name].merges_as_set(field) else ())
+        }
+        return entries | {(name,) for name in self.spec}
+
+
+def _items(shape: SectionSpec, sections: Sequence[Mapping[str, Any]], enough: int, alike: int) -> Spec:
+    """Return the items of a section that enough projects have; an empty section declares the section."""
+    counts = Counter(key for section in sections for key in section)
+    items: Spec = {}
+    for key in [key for key, count in counts.items() if count >= enough]:
+        having = [section[key] for section in sections if key in section]
+        item = _usual(shape, having, alike)
+        # What protects is in the profile whole, or not at all: a project that comes later must be able to have it, and
+        # every field of it is to be watched.
+        if not shape.kind.protects or item.keys() == {field for each in having for field in each}:
+            items[key] = item
+    return items
+
+
+def _usual(shape: SectionSpec, values: Sequence[Mapping[str, Any]], alike: int) -> Spec:
+    """Return the most frequent value of each field, if enough have it, and the entries that all lists have."""
+    usual: Spec = {}
+    for field in dict.fromkeys(field for value in values for field in value):
+        having = [value[field] for value in values if field in value]
+        lacking = len(values) - len(having)
+        if lacking and not shape.items:  # no document can take a setting from a profile
+            continue
+        text, count = Counter(map(dumps, having)).most_common(1)[0]
+        if shape.merges_as_set(field):
+            entries = [entry for entry in having[0] if all(entry in value.get(field, ()) for value in values)]
+            usual |= {field: entries} if entries or [] in having else {}
+        elif all(isinstance(value, dict) for value in having):
+            usual |= {field: inner} if (inner := _usual(shape, having, alike)) else {}
+        elif count >= max(alike, lacking):
+            usual[field] = loads(text)
+    return usual
+
+
+def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> Iterator[Spec]:
+    """Yield the specs of projects, with placeholders for their paths wherever that makes more of them agree."""
+    every = [_ways(project, shapes) for project in projects]
+    counts = Counter((text[0], form) for ways in every for text, forms in ways.items() for form in forms)
+
+    def often(context: Context, form: str) -> int:
+        return counts[context, form]
+
+    for project, ways in zip(projects, every, strict=True):
+        usual = {text: max(forms, key=partial(often, text[0])) for text, forms in ways.items()}
+        yield _changed_spec(project.spec, shapes, lambda *text, usual=usual: usual[text])
+
+
+def _ways(project: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str], list[str]]:
+    """Return the ways to write each text of a project."""
+    texts: dict[tuple[Context, str], str] = {}
+    _changed_spec(project.spec, shapes, lambda *text: texts.setdefault(text, text[1]))
+    return {text: _forms(*text, project.resolved, shapes) for text in texts}
+
+
+def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
+    """Return the ways to write a text: first without placeholders, then with each that fits."""
+    items = shapes[context[0]].items
+    lower = len(context) == 1 and items is not None and items.names.lowers_placeholders
+    values = placeholder_values(resolved.path)
+    forms = [str(literal(text))]
+    for name, value in values.items():
+        word = value.lower() if lower else value
+        if word not in text:
+            continue
+        pieces = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text)
+        form = f"{{{name}}}".join(map(literal, pieces))
+        if len(pieces) > 1 and fill(form, values, lower=lower) == text:
+            forms.append(form)
+    return forms
+
+
+Change = Callable[[Context, str], str]
+
+
+def _changed_spec(spec: Spec, shapes: SectionSpecs, change: Change) -> Spec:
+    """Return a spec with its texts changed."""
+    return {
+        name: {change((name,), key): _changed(fields, (name, ""), change) for key, fields in section.items()}
+        if shapes[name].items
+        else _changed(section, (name,), change)
+        for name, section in spec.items()
+    }
+
+
+def _changed(value: Any, context: Context, change: Change) -> Any:
+    match value:
+        case str():
+            return change(context, value)
+        case dict():
+            return {key: _changed(inner, (*context, key), change) for key, inner in value.items()}
+        case list():
+            return [_changed(inner, context, change) for inner in value]
+    return value

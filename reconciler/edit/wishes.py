@@ -1,0 +1,253 @@
+"""From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.edit.edits import Add, Drop, Put, Rename
+from reconciler.edit.place import Wish
+from reconciler.edit.sections import declarable, item_fields
+from reconciler.engine.compare.collections import without_own_project
+from reconciler.engine.compare.part import DeclaredPart
+from reconciler.manifests.layers import OLD_NAMES, Stack, literal
+from reconciler.manifests.sources import Steps
+from reconciler.model.diff import AsRead, differences
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Create, Delete, Finding, Update
+from reconciler.model.kind import Kind
+from reconciler.model.plan import TargetPlan
+from reconciler.model.resource import LiveRecord, Objects, Resource
+from reconciler.model.state import LiveState, Reference, Section, Unreadable
+from reconciler.model.targets import Address, Key, Target
+
+ROTATION = "a rotation is due, which `apply` carries out"
+
+
+@dataclass(slots=True)
+class Wishes:
+    """The wishes of one target, and what cannot be wished for.
+
+    Attributes:
+        all_fields: whether a new item declares the fields that have the service's default too.
+        wishes: by steps.
+        refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
+    """
+
+    all_fields: bool = False
+    wishes: dict[Steps, Wish] = field(default_factory=dict)
+    refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
+
+    def collect(self, plan: TargetPlan, section: Section, whole: Stack, live: LiveState) -> None:
+        """Add what makes the plan of a section empty.
+
+        Args:
+            plan: of the section.
+            section: as it is declared.
+            whole: the target's merged spec.
+            live: what was read.
+        """
+        drift = _Drift(self, section, whole, live, {})
+        if drift.kind.join:
+            drift.count()
+            return
+        for change in plan.changes:
+            drift.add(change)
+        held: dict[Address, set[str]] = {}
+        for deviation in plan.said("excepted"):
+            held.setdefault(deviation.address, set()).update(deviation.data["before"], deviation.data["after"])
+        for problem in plan.problems:
+            drift.solve(problem, held.get(problem.address, set()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What there is of a part by name, as `_Drift._canonical` returns it.
+
+    Attributes:
+        objects: those that are there.
+        entries: those that are declared, as the merged spec has them.
+        unique: see `Collection.unique_name_of`; empty where objects do not refer to one another.
+    """
+
+    objects: Mapping[Key, list[LiveRecord]]
+    entries: Mapping[Key, list[Key]]
+    unique: Mapping[Key, Key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drift:
+    """One section of one target."""
+
+    wishes: Wishes
+    section: Section
+    whole: Stack
+    live: LiveState
+    named: dict[str, _Names]
+
+    @property
+    def kind(self) -> Kind:
+        return self.whole.specs[self.section.kind].kind
+
+    @property
+    def target(self) -> Target:
+        return self.section.target
+
+    @property
+    def merged(self) -> Mapping[str, Any]:
+        value: Mapping[str, Any] = self.whole.sections[self.section.kind]
+        return value
+
+    def count(self) -> None:
+        """Declare of objects without names how they are now."""
+        assert self.kind.join  # noqa: S101 - see the caller
+        parts = {part.name: self._objects(part) for part in self.kind.parts if isinstance(part, Collection)}
+        names = {name: [record.names[0] for record in objects] for name, objects in parts.items()}
+        for name, value in self.kind.join(names).items():
+            self.wishes.wishes[self.section.kind, name] = Put(value)
+
+    def add(self, change: Create | Update | Delete) -> None:
+        """Wish for the opposite of a change."""
+        part, name = self._part(change), change.address.name
+        match change:
+            case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
+                self._refuse(name, ROTATION)
+            case Create() | Update(read=AsRead(below=(_, *_))):
+                self._drop(part, name)
+            case Update(renamed_from=former):
+                if former is not None:
+                    self._put((name,), Rename(str(literal(former))))
+                record = self._record(part, name if former is None else former)
+                self._put_fields(name, record, change.after)
+            case _:
+                self._add(part, name)
+
+    def solve(self, problem: Finding, excepted: Container[str]) -> None:
+        """Wish for what makes a problem go away, where what is there can be declared, without some fields."""
+        part, name = self._part(problem), problem.address.name
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        declared: Any = self.section.wanted[part.name]
+        if isinstance(read, Unreadable):
+            self._refuse(name, problem.reason)
+        elif isinstance(read, LiveRecord):
+            self._put_fields(None, read, [path for path in differences(declared, read)[1] if path not in excepted])
+        else:
+            self._solve_item(part, problem, declared.get(name), excepted)
+
+    def _solve_item(
+        self, part: Collection, problem: Finding, wanted: Resource | None, excepted: Container[str]
+    ) -> None:
+        name = problem.address.name
+        former = [record for old in getattr(wanted, OLD_NAMES, ()) for record in self._named(part, old)]
+        match wanted, self._named(part, name), former:
+            case None, [_], _:
+                self._add(part, name)
+            case Resource(), [], []:
+                self._drop(part, name)
+            case Resource() as resource, [], [record]:
+                self._put((name,), Rename(str(literal(record.names[0]))))
+                self._put_fields(name, record, self._differing(part, resource, record, excepted))
+            case Resource() as resource, [record], _ if former or self._differing(part, resource, record, excepted):
+                self._put_fields(name, record, self._differing(part, resource, record, excepted))
+                if former:
+                    self._put((name, OLD_NAMES), Drop())
+            case _:
+                self._refuse(name, problem.reason)
+
+    def _part(self, step: Create | Update | Delete | Finding) -> Any:
+        """Return the endpoint that a step of the plan is about."""
+        return self.kind.part(step.address.part)
+
+    def _differing(self, part: Collection, wanted: Resource, record: LiveRecord, excepted: Container[str]) -> list[str]:
+        referring = part.referring(wanted, self._names(part).unique)
+        return [path for path in differences(referring, record)[1] if path not in excepted]
+
+    def _drop(self, part: Collection, name: Key | None) -> None:
+        """Wish that an item, or each entry that stands for an object, is not declared."""
+        if self.whole.specs[self.section.kind].items is not None:
+            self._put((name,), Drop())
+            return
+        entries = self._names(part).entries.get(self._canonical(part, name), ())
+        identities = tuple(dict.fromkeys(map(part.identity, entries)))
+        for identity in identities:
+            self._put((part.name, identity), Drop(identities))
+
+    def _add(self, part: Collection, name: Key | None) -> None:
+        """Wish that an object is declared which is there."""
+        record = self._record(part, name)
+        shown = record.names[0]
+        error = part.name_error(shown)
+        if error or len(self._named(part, shown)) > 1:
+            self._refuse(name, error or f"{len(self._named(part, shown))} objects have this name")
+        elif self.whole.specs[self.section.kind].items is None:
+            self._put((part.name, part.identity(shown)), Add(literal(shown)))
+            self._keep_empty()
+        else:
+            fields = literal(item_fields(self.kind, record, all_fields=self.wishes.all_fields))
+            declared = self._names(part).entries.get(self._canonical(part, shown))
+            self._put((shown if declared is None else declared[0],), Put(fields))
+
+    def _keep_empty(self) -> None:
+        """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""
+        lists = [part for part in self.kind.parts if isinstance(part, Collection) and part.name in self.section.wanted]
+        for part in lists:
+            if part.name not in self.merged and not self._objects(part):
+                self._put((part.name,), Put([]))
+
+    def _put_fields(self, name: Key | None, record: LiveRecord, fields: Iterable[str]) -> None:
+        declarable_ = declarable(record)
+        for path in fields:
+            steps = (*(() if name is None else (name,)), *path.split(".", 1))
+            if path.partition(".")[0] in record.unshown:
+                continue
+            if path in declarable_:
+                self._put(steps, Put(literal(declarable_[path])))
+            elif path in record.unknown:
+                self._refuse(name, "no manifest can declare its value", path)
+            else:
+                self._put(steps, Drop())
+
+    def _put(self, steps: Steps, wish: Wish) -> None:
+        self.wishes.wishes[self.section.kind, *steps] = wish
+
+    def _refuse(self, name: Key | None, reason: str, path: str | None = None) -> None:
+        self.wishes.refused[self.section.kind, name, path] = reason
+
+    def _objects(self, part: Collection) -> list[LiveRecord]:
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        objects = read.own if isinstance(read, Objects) else ()
+        return without_own_project(DeclaredPart(self.section, part, self.live), objects)
+
+    def _record(self, part: Any, name: Key | None) -> LiveRecord:
+        """Return what a change is about: a settings record, or the object of a name."""
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        return read if isinstance(read, LiveRecord) else self._named(part, name)[0]
+
+    def _named(self, part: Collection, name: Key | None) -> list[LiveRecord]:
+        return self._names(part).objects.get(self._canonical(part, name), [])
+
+    def _names(self, part: Collection) -> _Names:
+        """Return what there is by name: it is put together once, for a section may have thousands of changes."""
+        if part.name not in self.named:
+            there = self._objects(part)
+            objects: dict[Key, list[LiveRecord]] = {}
+            for record in there:
+                for name in {self._canonical(part, name) for name in record.names}:
+                    objects.setdefault(name, []).append(record)
+            entries: dict[Key, list[Key]] = {}
+            has_items = self.whole.specs[self.section.kind].items is not None
+            for entry in self.merged if has_items else self.merged.get(part.name, ()):
+                entries.setdefault(self._canonical(part, entry), []).append(entry)
+            unique = part.unique_name_of(there) if part.relations.refers else {}
+            self.named[part.name] = _Names(objects, entries, unique)
+        return self.named[part.name]
+
+    def _canonical(self, part: Collection, name: Key | None) -> Key:
+        """Return an ID for a path where it is known."""
+        assert name is not None  # noqa: S101 - objects of collections have names
+        key = part.identity(name)
+        number = (
+            self.live.ids.get(Reference(part.names.level, str(key)))
+            if part.names.level and isinstance(key, str)
+            else None
+        )
+        return number if isinstance(number, int) else key

@@ -1,0 +1,179 @@
+"""What an apply of a plan has to know to keep the inventory: see `memory.projection`."""
+
+from collections.abc import Collection as Some
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC
+
+from reconciler.engine.inventory import (
+    Wished,
+    collections_of,
+    declared_parts,
+    inventory_keys,
+    known_ids,
+    released,
+    unknown,
+)
+from reconciler.engine.planned import Planned
+from reconciler.memory.effective import again_on, digest_of, due_moments, ends_of_grace
+from reconciler.memory.inventory import ObjectKey, ObjectLine
+from reconciler.memory.projection import Basis, line_of, path_of, was_renamed
+from reconciler.model.endpoints import Collection
+from reconciler.model.item import Keep, object_of
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.resource import Objects
+from reconciler.model.state import DesiredTarget, Section
+from reconciler.model.targets import Address, Key
+from reconciler.model.wording import counted
+
+
+def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Basis | None]:
+    """Return the plan with what an apply has to know of each target, and of the run; None if it keeps no inventory.
+
+    Args:
+        planned: all that is known.
+        commit: of the manifests; empty if they are not as committed.
+        whole: whether the run is not narrowed.
+    """
+    run, declared = planned.run, planned.declared
+    opened = run.inventory
+    if opened.stored is None or opened.store is None:
+        return planned.plan, None
+    inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
+    basis = Basis(seen=inventory, commit="" if opened.obstacle else commit, whole=whole and not opened.obstacle)
+    if basis.whole:
+        parts = declared_parts(declared, key_of)
+        basis = replace(
+            basis,
+            declared=_by_target((name, f"{section}/{part}") for name, section, part in parts),
+            released=_by_target(released(declared, key_of)),
+            unknown=tuple(sorted(unknown(declared, inventory, planned.roster))),
+        )
+    listed: dict[str, list[ObjectLine]] = {}
+    for line in inventory.objects.values():
+        listed.setdefault(line.target, []).append(line)
+    wanted = {target.target: target for target in declared.desired.targets}
+    everything = {target.target: target for target in declared.whole.targets}
+    targets, missing, changed = list[TargetPlan](), list[ObjectKey](), set[tuple[str, str, str, int | None]]()
+    for plan in planned.plan.targets:
+        target = wanted.get(plan.target)
+        if target is None:
+            targets.append(plan)
+            continue
+        name = key_of(target)
+        missing += _missing(planned, target, listed.get(name, ()))
+        changed |= {(name, *object_of(change)) for change in plan.changes}
+        kept = (
+            Keep(Address(target.target, section.kind, part.name, part.title, called), number)
+            for section, part, called, number in _wanted(planned, target, plan, name, basis)
+            if section.kind in plan.sections and (name, section.kind, part.name, number) not in changed
+        )
+        judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
+        targets.append(judged.adding(*kept))
+    absent = tuple(line.key for line in planned.absences.deletions if line.key in changed)
+    return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
+
+
+def _by_target(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    names: dict[str, tuple[str, ...]] = {}
+    for target, name in sorted(pairs):
+        names[target] = (*names.get(target, ()), name)
+    return names
+
+
+def _missing(planned: Planned, target: DesiredTarget, lines: Some[ObjectLine]) -> Iterator[ObjectKey]:
+    """Yield the lines of a target whose objects a whole list lacks."""
+    for section, part, _, read in _collections_read(planned, target):
+        ids = {record.id for record in read.own if not record.below}
+        for line in lines:
+            if line.key[1:3] == (section.kind, part.name) and line.id not in ids:
+                yield line.key
+
+
+def _wanted(
+    planned: Planned, target: DesiredTarget, plan: TargetPlan, name: str, basis: Basis
+) -> Iterator[tuple[Section, Collection, Key, int]]:
+    """Yield the objects of a target that are declared and live, and of which the list has no such line.
+
+    Of several objects with one name, those are known that have a line of it.
+    """
+    contains = planned.run.inventory.contains
+    is_renamed = was_renamed(basis.seen, name, path_of(plan))
+    for section, part, wished, read in _collections_read(planned, target):
+        for called, ids in _standing(part, wished, read, known_ids(part, wished, planned.live)):
+            for number in ids:
+                key = (name, section.kind, part.name, number)
+                before = basis.seen.objects.get(key)
+                is_known = len(ids) == 1 or (before is not None and before.name == called)
+                if is_known and before != line_of(key, called, basis, contains, is_renamed=is_renamed):
+                    yield section, part, called, number
+
+
+def _standing(
+    part: Collection, wished: Wished, read: Objects, numbers: Mapping[Key, int]
+) -> Iterator[tuple[Key, frozenset[int]]]:
+    """Yield each declared name with the IDs of the live objects that have it, or a former one."""
+    ids: dict[Key, set[int]] = {}
+    own = {record.id: record for record in read.own if record.id is not None and not record.below}
+    for number, record in own.items():
+        for name in record.names:
+            ids.setdefault(part.identity(name), set()).add(number)
+    for name, resource in wished.items():
+        if resource is not None:
+            accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
+            meant = {numbers[spelling] for spelling in accepted if spelling in numbers}
+            yield name, frozenset().union(meant & own.keys(), *(ids.get(spelling, ()) for spelling in accepted))
+
+
+def _with_digest(
+    planned: Planned, target: DesiredTarget, plan: TargetPlan, name: str, lines: Some[ObjectLine]
+) -> TargetPlan:
+    """Return a target of the plan with the digest of what is declared, and whether its changes leave nothing undone.
+
+    A section that is not applicable counts as done, unless a line of the inventory there awaits its deletion.
+
+    Args:
+        planned: all that is known.
+        target: with all its sections, also those that are not selected.
+        plan: of the target.
+        name: as the inventory has it.
+        lines: of its objects.
+    """
+    declared, read_at = planned.declared.desired, planned.live.read_at
+    left_out = {finding.address.section for finding in plan.said("not_applicable")}
+    is_awaited = any(line.section in left_out for line in lines)
+    is_complete = plan.sections.keys() | left_out >= {section.kind for section in target.sections}
+    is_left = is_awaited or name in planned.absences.staying or target.target in planned.cut or bool(plan.problems)
+    due = (
+        moment
+        for section, part, _, read in _collections_read(planned, target)
+        for moment in due_moments(section, part, read.own, declared.grace, read_at)
+    )
+    again = again_on(target.exceptions, due, read_at.date())
+    return replace(plan, digest=digest_of(target), again=again, done=is_complete and not is_left)
+
+
+def successions(planned: Planned) -> Iterator[str]:
+    """Yield one sentence about the tokens that stay beside their successors for a while; nothing if there are none.
+
+    Nothing differs yet: a later run deletes them.
+    """
+    grace, read_at = planned.declared.desired.grace, planned.live.read_at
+    ends = sorted(
+        end
+        for target in planned.declared.desired.targets
+        for section, part, _, read in _collections_read(planned, target)
+        for end in ends_of_grace(section, part, read.own, grace, read_at)
+    )
+    if ends:
+        first = f"{ends[0].astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+        tells = "a run after {} deletes it" if len(ends) == 1 else "runs after {} delete them"
+        yield f"{counted(len(ends), 'rotated token')} beside a successor: {tells.format(first)}"
+
+
+def _collections_read(planned: Planned, target: DesiredTarget) -> Iterator[tuple[Section, Collection, Wished, Objects]]:
+    """Yield the declared collections of a target that were read, with their objects."""
+    for section, part, wished in collections_of(target, planned.run.kinds):
+        read = planned.live.parts.get((target.target, section.kind, part.name))
+        if isinstance(read, Objects):
+            yield section, part, wished, read

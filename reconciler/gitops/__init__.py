@@ -1,1 +1,0 @@
-"""The part of git in a run: the manifests of another revision, and notes on merge requests."""

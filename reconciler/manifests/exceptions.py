@@ -1,0 +1,178 @@
+"""Exceptions of documents: checked against what is declared, with names as the planner knows them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.documents import AcceptedDeviation
+from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unknown_section
+from reconciler.manifests.locks import Lock, locks_of
+from reconciler.manifests.sources import Steps
+from reconciler.manifests.trace import object_path
+from reconciler.model.endpoints import Collection
+from reconciler.model.exceptions import EXPIRES_SOON, DeclaredException
+from reconciler.model.foreign_keys import foreign_keys, unknown_key
+from reconciler.model.targets import Key
+from reconciler.model.wording import closest, listed
+
+ABOVE: Steps = ("metadata", "exceptions")
+NO_EFFECT = ": this exception has no effect"
+
+
+def read_exceptions(
+    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date | None, *, complete: bool
+) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
+    """Return the exceptions of a target's own document, and their errors and warnings.
+
+    Args:
+        declared: as its document writes them, by their positions there.
+        whole: the layers of the target.
+        today: the day, UTC; None to say nothing of exceptions that end.
+        complete: whether these are all layers; else nobody knows which exceptions have no effect.
+    """
+    exceptions: list[DeclaredException] = []
+    diagnostics: list[Diagnostic] = []
+    for number, written in declared.items():
+        errors = list(_errors(written, whole))
+        if errors:
+            diagnostics += [each.below(*ABOVE, number) for each in errors]
+            continue
+        exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
+        exceptions.append(exception)
+        idle = list(_idle(exception, whole)) if complete else []
+        warnings = (*idle, *([] if idle else _locked(exception, whole)))
+        diagnostics += [each.below(*ABOVE, number) for each in warnings]
+        diagnostics += () if today is None else endings(number, exception.until, today)
+    return tuple(exceptions), diagnostics
+
+
+def exceptions_on(exceptions: Iterable[DeclaredException], whole: Stack, steps: Steps) -> Iterator[DeclaredException]:
+    """Yield the exceptions that are about a value of a merged spec, or about a part of it."""
+    name, *inner = steps
+    for exception in exceptions:
+        if exception.section != name:
+            continue
+        items = whole.specs[name].items
+        field = ".".join(map(str, inner[1:] if items else inner))
+        named = exception.item is None or items is None or not inner or _same(items, inner[0], exception.item)
+        if named and (not field or not exception.fields or any(_overlap(field, other) for other in exception.fields)):
+            yield exception
+
+
+def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
+    """Yield the errors in the names of an exception."""
+    level, name, item = whole.target.level, written.section, written.item
+    specs = whole.specs
+    wrong = level_error(name, level, specs) if name in specs else unknown_section(name, specs, specs)
+    if wrong:
+        yield Diagnostic(("section",), wrong)
+        return
+    spec = whole.specs[name]
+    if item is not None and spec.items is None and not spec.lists:
+        yield Diagnostic(("item",), f"{name} has no items: name `fields`, or leave this out")
+    elif isinstance(item, int) and spec.items is not None:
+        yield Diagnostic(("item",), f"must be text: `{item}` is a number, quote it")
+    if item is not None and spec.lists and written.fields:
+        yield Diagnostic(("fields",), "an entry of a list has no fields: leave this out")
+        return
+    model = spec.kind.models[level] if spec.items is None else spec.items.model
+    known = [field for field in model.model_fields if field != OLD_NAMES]
+    for number, field in enumerate(written.fields):
+        if field.partition(".")[0] not in known:
+            yield Diagnostic(("fields", number), unknown_key("field", field, None, known, foreign_keys(model)))
+
+
+def _read(written: AcceptedDeviation, whole: Stack, origin: str) -> DeclaredException:
+    """Return an exception with its placeholders filled in, and its item as the section names it."""
+    spec, item = whole.specs[written.section], written.item
+    if isinstance(item, str):
+        item = spec.normalize_key(item, whole.values)
+    reason = fill(written.reason, whole.values)
+    return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin)
+
+
+def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
+    """Yield a warning about an exception for something that is not declared; what is pruned need not be."""
+    name, item = exception.section, exception.item
+    if name not in whole.sections:
+        yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
+    elif name not in whole.prune:
+        names = _names(whole, name)
+        folded = str if whole.specs[name].items else str.casefold
+        if item is not None and folded(str(item)) not in map(folded, names):
+            guess = closest(str(item), names)
+            hint = f"; did you mean `{guess}`?" if guess else ""
+            yield Diagnostic(
+                ("item",), f"`{item}` is not declared{NO_EFFECT} unless the inventory lists it{hint}", "warning"
+            )
+            return
+        for number, field in enumerate(exception.fields):
+            if not _declares(whole, name, item, field):
+                yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
+
+
+def _declares(whole: Stack, name: str, item: Key | None, field: str) -> bool:
+    """Whether a section declares a field, or does so for an item; without an item, for any."""
+    section = whole.sections[name]
+    is_of_items = whole.specs[name].items is not None
+    items = [item] if item is not None or not is_of_items else [*section] if isinstance(section, dict) else []
+    return any(
+        len(object_path(whole, name, (), item, field)) > len(object_path(whole, name, (), item, None)) for item in items
+    )
+
+
+def _names(whole: Stack, name: str) -> list[str]:
+    """Return the names of the objects that a section declares, of lists and mappings: anything else is an error."""
+    spec, section = whole.specs[name], whole.sections[name]
+    fields = [section.get(field) for field in spec.lists] if isinstance(section, dict) else []
+    named = [section] if spec.items else fields
+    return [str(each) for names in named if isinstance(names, list | dict) for each in names]
+
+
+def _same(collection: Collection, name: Key, item: Key) -> bool:
+    return collection.identity(name) == collection.identity(item)
+
+
+def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
+    """Yield a warning about an exception that has expired, or will within two weeks.
+
+    Args:
+        number: its position in its document.
+        until: its last day.
+        today: the day, UTC.
+    """
+    if until < today:
+        message = f"this exception expired on {until}: its differences are changes again; remove it"
+        yield Diagnostic((*ABOVE, number, "until"), message, "warning")
+    elif until <= today + EXPIRES_SOON:
+        message = f"this exception expires on {until}: its differences will be changes afterwards"
+        yield Diagnostic((*ABOVE, number, "until"), message, "warning")
+
+
+def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
+    """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
+    covered = [lock for lock in locks_of(whole) if _covers(exception, lock, whole)]
+    if covered:
+        named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
+        yield Diagnostic((), f"this exception covers {named}", "advice")
+
+
+def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
+    """Return whether an exception is about a locked value."""
+    section, *inner = lock.steps
+    if section != exception.section:
+        return False
+    spec, fields = whole.specs[section], exception.fields
+    if spec.items is not None:
+        named = exception.item in {None, inner[0]}
+        held = lock.value if isinstance(lock.value, dict) else {}
+        return named and (not fields or any(field.partition(".")[0] in held for field in fields))
+    if exception.item is not None:
+        return isinstance(lock.value, list)
+    locked = ".".join(map(str, inner))
+    return not fields or any(_overlap(field, locked) for field in fields)
+
+
+def _overlap(field: str, other: str) -> bool:
+    """Return whether two fields are the same, or one is a key of the other."""
+    return f"{field}.".startswith(f"{other}.") or f"{other}.".startswith(f"{field}.")

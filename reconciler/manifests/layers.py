@@ -1,0 +1,377 @@
+"""Layers of settings, one per document, and the stack of them that is merged for one target.
+
+First the placeholders in values, which are filled in for one target, or written in place of their values; then the form
+of each section of a spec: how its values are normalized, checked, and merged; then the layers.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from reconciler.manifests.documents import AcceptedDeviation, Selection
+from reconciler.manifests.sources import Document, Steps
+from reconciler.model.creation import Creation
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Kinds, unknown_kind
+from reconciler.model.resource import Resource
+from reconciler.model.targets import Level, Target
+from reconciler.model.wording import closest, listed, one
+
+NAMES = ("path", "name", "namespace")
+PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
+"""A literal one, written with doubled braces, or one to fill in."""
+WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
+
+Placeholders = Mapping[str, str]
+"""The value of each placeholder; a target may lack some."""
+
+
+def placeholder_values(path: str | None) -> Placeholders:
+    """Return the values of the placeholders for a target; the user has no path."""
+    if path is None:
+        return {}
+    namespace, slash, name = path.rpartition("/")
+    return {"path": path, "name": name} | ({"namespace": namespace} if slash else {})
+
+
+def fill(text: str, values: Placeholders | None, *, lower: bool = False) -> str:
+    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text."""
+
+    def replace(match: re.Match[str]) -> str:
+        literal, name = match.groups()
+        if literal:
+            return f"{{{literal}}}"
+        value = (values or {}).get(name, match.group())
+        return value.lower() if lower else value
+
+    return text if values is None or "{" not in text else PLACEHOLDER.sub(replace, text)
+
+
+def fill_all(value: Any, values: Placeholders | None) -> Any:
+    """Fill in the placeholders in the keys and strings of a value."""
+    return value if values is None else _with_texts(value, lambda text: fill(text, values))
+
+
+def literal(value: Any) -> Any:
+    """Return a value as a manifest writes it, with literal braces doubled: filling in gives back the value."""
+    return _with_texts(
+        value, lambda text: re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", text) if "{" in text else text
+    )
+
+
+def unfilled(text: str, values: Placeholders) -> str:
+    """Return a text as a manifest writes it, with placeholders in place of their values, whatever their case."""
+    text = literal(text)
+    for name, value in values.items():
+        text = re.sub(re.escape(value), f"{{{name}}}", text, flags=re.IGNORECASE)
+    return text
+
+
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with its keys and strings changed."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {change(key): _with_texts(inner, change) for key, inner in value.items()}
+        case list():
+            return [_with_texts(inner, change) for inner in value]
+    return value
+
+
+def has_placeholder(text: object) -> bool:
+    """Whether a text has placeholders, literal ones included."""
+    return isinstance(text, str) and PLACEHOLDER.search(text) is not None
+
+
+def braces(value: Any, steps: Steps = ()) -> Iterator[tuple[str, Steps, bool]]:
+    """Yield each text with a brace in a value, with the steps to it and whether it is the key there."""
+    match value:
+        case str() if "{" in value:
+            yield value, steps, False
+        case dict():
+            for key, inner in value.items():
+                if "{" in key:
+                    yield key, (*steps, key), True
+                yield from braces(inner, (*steps, key))
+        case list():
+            for index, inner in enumerate(value):
+                yield from braces(inner, (*steps, index))
+
+
+def placeholders_in(text: str) -> tuple[str, ...]:
+    """Return the placeholders to fill in."""
+    return tuple(match[2] for match in PLACEHOLDER.finditer(text) if match[2])
+
+
+def misspelt_placeholder(text: str) -> str | None:
+    """Return a warning if a word in braces looks like a misspelt placeholder."""
+    for word in WORD.findall(text):
+        guess = None if word in NAMES else closest(word, NAMES)
+        if guess:
+            return f"`{{{word}}}` is no placeholder and stays as it is; did you mean `{{{guess}}}`?"
+    return None
+
+
+OLD_NAMES = "renamed_from"
+PRUNE = "prune"
+UNMANAGED = "unmanaged"
+
+NO_SECTIONS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SectionSpec:
+    """The form of a section's value, and the rules by which it is normalized and merged.
+
+    Attributes:
+        kind: the section.
+        items: the collection whose items the section's keys name; None if its keys are fields.
+        lists: by field, the collections whose names the field lists.
+        check: by level, the function that turns a value into its model, or raises pydantic's `ValidationError`.
+    """
+
+    kind: Kind
+    items: Collection | None
+    lists: Mapping[str, Collection]
+    check: Mapping[Level, Callable[[Any], Any]]
+
+    def merges_as_set(self, field: str) -> bool:
+        """Whether the lists of that field in several layers are united."""
+        return field in self.lists and self.lists[field].names.level is not None
+
+    def merge(self, lower: Any, upper: Any) -> Any:
+        """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
+        if not isinstance(lower, dict) or not isinstance(upper, dict):
+            return upper
+        lower = self.kind.beneath(lower, upper)
+        merged = dict(lower)
+        for key, value in upper.items():
+            below = lower.get(key)
+            if self.merges_as_set(key) and isinstance(below, list) and isinstance(value, list):
+                merged[key] = _united(below, value)
+            else:
+                merged[key] = _overlay(below, value)
+        return merged
+
+    def normalize(self, section: Any, values: Placeholders | None) -> Any:
+        """Return a section with canonical names and, unless `values` is None, with its placeholders filled in."""
+        if not isinstance(section, dict):
+            return fill_all(section, values)
+        if self.items is None and values is None and section.keys().isdisjoint(self.lists):
+            return section
+        value_of = self._field if self.items is None else self._item
+        normal = {self.normalize_key(key, values): value_of(key, value, values) for key, value in section.items()}
+        return section if normal == section else normal  # most are: a fleet has no room for two of each
+
+    def normalize_key(self, key: str, values: Placeholders | None) -> Any:
+        """Return a key of the section as `normalize` does."""
+        return fill(key, values) if self.items is None else _normalize_name(self.items, key, values)
+
+    def shared_key(self, key: str, target: Target) -> str:
+        """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
+        lowered = self.items is not None and self.items.names.lowers_placeholders
+        path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
+        if path is not None and f"{key}/".startswith(f"{path}/"):
+            return f"{{path}}{literal(key[len(path) :])}"
+        return str(literal(key))
+
+    def normalize_entry(self, field: str, entry: Any, values: Placeholders | None) -> Any:
+        """Return an entry of a list of names as `normalize` does."""
+        return _normalize_name(self.lists[field], entry, values)
+
+    def _field(self, key: str, value: Any, values: Placeholders | None) -> Any:
+        if key in self.lists and isinstance(value, list):
+            return [self.normalize_entry(key, entry, values) for entry in value]
+        return fill_all(value, values)
+
+    def _item(self, _key: str, item: Any, values: Placeholders | None) -> Any:
+        if not isinstance(item, dict) or OLD_NAMES not in item:
+            return item if values is None else fill_all(item, values)
+        old = item[OLD_NAMES]
+        names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
+        return {**fill_all(item, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+
+
+def _united(lower: list[Any], upper: list[Any]) -> list[Any]:
+    """Return the entries of two lists; those that are no names, which is an error, may be of any type."""
+    names = {entry for entry in lower if isinstance(entry, str)}
+    return lower + [entry for entry in upper if entry not in (names if isinstance(entry, str) else lower)]
+
+
+def _normalize_name(collection: Collection, name: Any, values: Placeholders | None) -> Any:
+    if not isinstance(name, str):
+        return fill_all(name, values)
+    return collection.names.canonical(fill(name, values, lower=collection.names.lowers_placeholders))
+
+
+def _overlay(lower: Any, upper: Any) -> Any:
+    if not isinstance(lower, dict) or not isinstance(upper, dict):
+        return upper
+    merged = dict(lower)
+    for key, value in upper.items():
+        merged[key] = _overlay(lower.get(key), value)
+    return merged
+
+
+SectionSpecs = Mapping[str, SectionSpec]
+
+
+def section_specs(kinds: Kinds) -> SectionSpecs:
+    """Return the form of each section."""
+    return {name: _section_spec(kind) for name, kind in kinds.items()}
+
+
+def _section_spec(kind: Kind) -> SectionSpec:
+    check = {level: _check(model) for level, model in kind.models.items()}
+    collections = {part.name: part for part in kind.parts if isinstance(part, Collection)}
+    if all(isinstance(model, type) and issubclass(model, Resource) for model in kind.models.values()):
+        return SectionSpec(kind, None, collections, check)
+    (items,) = collections.values()
+    return SectionSpec(kind, items, {}, check)
+
+
+@lru_cache(maxsize=256)
+def _check(type_: Any) -> Callable[[Any], Any]:
+    return TypeAdapter(type_).validator.validate_python
+
+
+def unknown_section(name: str, specs: SectionSpecs, known: Iterable[str]) -> str:
+    """Return the message about a section that does not exist, among the known ones."""
+    return unknown_kind(name, [spec.kind for spec in specs.values()], known)
+
+
+def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
+    """Return an error if targets of a level cannot have a section; it names the document kinds that can."""
+    models = specs[name].kind.models
+    if level in models:
+        return None
+    allowed = [other for other, spec in specs.items() if level in spec.kind.models]
+    owners = listed(owner.document_kind for owner in models)
+    return f"{name} belong to {owners}; {one(level.document_kind)} may hold {listed(allowed)}"
+
+
+MOST_FILLED = 5 * 1024 * 1024
+"""Characters that the placeholders of one document may come to in one target."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """The settings of one document: of a profile, unless it is one of the two below.
+
+    Attributes:
+        document: the document.
+        title: such as `profile baseline`; empty for a target's own document.
+        sections: as written.
+        prune: as written; None if it is not.
+        placeholders: those used, each with the steps to its uses in the document.
+        normalized: the sections with canonical names; None if that needs a target's path.
+        locks: by section, `all` or the names of what later layers may not change.
+        unmanaged: the sections that a target's own document leaves alone.
+        profiles: the names of what is merged beneath it.
+        labels: of its target, or of its projects.
+    """
+
+    document: Document
+    title: str
+    sections: Mapping[str, Any]
+    prune: list[str] | None
+    placeholders: Mapping[str, Sequence[Steps]]
+    normalized: Mapping[str, Any] | None
+    locks: Mapping[str, Any] = field(default_factory=dict)
+    unmanaged: frozenset[str] = NO_SECTIONS
+    profiles: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def overfilled(self, values: Placeholders | None) -> str | None:
+        """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
+        lengths = {name: len(uses) * len((values or {}).get(name, "")) for name, uses in self.placeholders.items()}
+        return max(lengths, key=lengths.__getitem__) if sum(lengths.values()) > MOST_FILLED else None
+
+    def section(self, spec: SectionSpec, values: Placeholders | None) -> Any:
+        """Return a section's value for a target."""
+        name = spec.kind.name
+        return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeclaredTarget(Layer):
+    """The own document of a user, group or project, with its exceptions by their positions there."""
+
+    target: Target
+    exceptions: Mapping[int, AcceptedDeviation]
+    creation: Creation | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DeclaredSet(Layer):
+    """A set of projects."""
+
+    select: Selection
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """The layers of one target, and the spec that they merge into.
+
+    Attributes:
+        target: the target.
+        layers: lowest first; the last is the target's own document, or a set's.
+        sections: merged, in the order of the kinds, without those that are unmanaged.
+        prune: of the topmost layer that has one, without the unmanaged sections.
+        values: of the placeholders; None to leave them as they are: the path is not known yet.
+        specs: of all sections.
+        unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
+    """
+
+    target: Target
+    layers: tuple[Layer, ...]
+    sections: Mapping[str, Any]
+    prune: list[str]
+    values: Placeholders | None
+    specs: SectionSpecs
+    unmanaged: frozenset[str] = NO_SECTIONS
+
+    @property
+    def sets_prune(self) -> bool:
+        """Whether any layer has `prune`, be it empty."""
+        return any(layer.prune is not None for layer in self.layers)
+
+    @property
+    def has_locks(self) -> bool:
+        """Whether any layer locks anything."""
+        return any(layer.locks for layer in self.layers)
+
+    def under(self, *layers: Layer) -> "Stack":
+        """Merge further layers over this, without the sections that the target's level does not have."""
+        sections, prune = dict(self.sections), self.prune
+        for layer in layers:
+            prune = prune if layer.prune is None else layer.prune
+            for name in layer.sections:
+                spec = self.specs[name]
+                if self.target.level in spec.kind.models:
+                    value = layer.section(spec, self.values)
+                    sections[name] = spec.merge(sections[name], value) if name in sections else value
+        ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
+        prune = [name for name in prune if name not in self.unmanaged]
+        return replace(self, layers=self.layers + layers, sections=ordered, prune=prune)
+
+    def of(self, *layers: Layer) -> "Stack":
+        """Merge these layers alone, for the same target."""
+        return replace(self, layers=(), sections={}, prune=[]).under(*layers)
+
+
+def stacked(
+    target: Target,
+    layers: tuple[Layer, ...],
+    specs: SectionSpecs,
+    values: Placeholders | None = None,
+    unmanaged: frozenset[str] = NO_SECTIONS,
+) -> Stack:
+    """Merge some layers, lowest first."""
+    return Stack(target, (), {}, [], values, specs, unmanaged).under(*layers)

@@ -1,0 +1,169 @@
+"""Where each value of a target comes from: the layers that set it, and the steps to it as each of them writes it.
+
+Steps lead from a spec down to a value. In a list of names that layers unite, the last step of a target's spec is the
+entry's number in the merged list; the layers are asked for the entry itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill
+from reconciler.manifests.sources import Location, Steps
+from reconciler.model.targets import Key
+
+Trace = Mapping[Steps, Sequence["Declaration"]]
+"""By the steps to each value of a section, as a target has it, who declares it, lowest first."""
+
+
+class Declaration(NamedTuple):
+    """A value as one layer declares it.
+
+    Attributes:
+        layer: the layer.
+        steps: as it writes them.
+        value: as the target has it, with canonical names and placeholders filled in.
+    """
+
+    layer: Layer
+    steps: Steps
+    value: Any
+
+    @property
+    def line(self) -> str:
+        """The place of its key, as `path:line`."""
+        return self.layer.document.find(("spec", *self.steps), key=True).line
+
+    def __str__(self) -> str:
+        """`profile baseline (manifests/base.yaml:12)`, or the place alone of an own document."""
+        return f"{self.layer.title} ({self.line})" if self.layer.title else self.line
+
+
+def declarations(stack: Stack, steps: Steps) -> Sequence[Declaration]:
+    """Return the declarations of the value at some steps of a target's spec, lowest first: the last one has won."""
+    section, *inner = steps
+    if section in {PRUNE, UNMANAGED}:
+        return [*(_prunings if section == PRUNE else _unmanaged)(stack, inner)]
+    spec = stack.specs.get(section)
+    if spec is not None and len(inner) == 2 and inner[0] in spec.lists:
+        names = stack.sections[section].get(inner[0])
+        steps = (section, inner[0], _entry(names[inner[1]])) if isinstance(names, list) else steps
+    return trace(stack, section).get(steps, ())
+
+
+def find(stack: Stack, steps: Steps, *, key: bool = False) -> tuple[Layer, Location]:
+    """Return the layer that set the value at some steps, or the innermost value around, and the location."""
+    top, is_exact = next(
+        (declared[-1], length == len(steps))
+        for length in range(len(steps), 0, -1)
+        if (declared := declarations(stack, steps[:length]))
+    )
+    return top.layer, top.layer.document.find(("spec", *top.steps), key=key or not is_exact)
+
+
+@lru_cache(maxsize=1024)  # accept asks for the sections of one target after those of all others
+def trace(stack: Stack, section: str) -> Trace:
+    """Return the declarations of each value of a section; an entry of a list of names has its name for a number."""
+    merged: dict[Steps, list[Declaration]] = {}
+    for layer in stack.layers:
+        if section in layer.sections:
+            for steps, declaration in traced(layer, stack.specs[section], stack.values).items():
+                merged.setdefault(steps, []).append(declaration)
+    return merged
+
+
+def traced(layer: Layer, spec: SectionSpec, values: Placeholders | None) -> Mapping[Steps, Declaration]:
+    """Return a layer's declarations in a section, by the steps to them in the spec of a target with these values."""
+    return _traced(layer, spec, None if values is None or layer.normalized is not None else tuple(values.items()))
+
+
+@lru_cache(maxsize=256)
+def _traced(layer: Layer, spec: SectionSpec, values: tuple[tuple[str, str], ...] | None) -> Mapping[Steps, Declaration]:
+    filled = None if values is None else dict(values)
+    name = spec.kind.name
+    declared: dict[Steps, Declaration] = {}
+    place = (name,), (name,), layer.section(spec, filled)
+    for steps, written, value in _values(spec, filled, place, layer.sections[name]):
+        declared.setdefault(steps, Declaration(layer, written, value))
+    return declared
+
+
+def _values(
+    spec: SectionSpec, values: Placeholders | None, place: tuple[Steps, Steps, Any], written: Any
+) -> Iterator[tuple[Steps, Steps, Any]]:
+    """Yield a value and all within it: its steps in a target's spec, its steps as written, and the value there.
+
+    Of names that are equal once filled in, which is an error, the one that is written so comes first.
+    """
+    steps, own_steps, value = place
+    yield place
+    if isinstance(written, dict):
+        names = [(spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written]
+        for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
+            yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written[key])
+    elif isinstance(written, list):
+        is_named = len(steps) == 2 and steps[1] in spec.lists
+        for number, entry in enumerate(written):
+            step = _entry(value[number]) if is_named else number
+            yield from _values(spec, values, ((*steps, step), (*own_steps, number), value[number]), entry)
+
+
+def _entry(entry: Any) -> str:
+    """Return the step to an entry of a list of names; one that is no name, which is an error, may be of any type."""
+    return repr(entry)
+
+
+def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
+    """Yield the declarations of `prune`, or of its entry of a number in the merged list."""
+    for layer in stack.layers:
+        if layer.prune is not None and not inner:
+            yield Declaration(layer, (PRUNE,), layer.prune)
+        elif layer.prune is not None and inner[0] < len(stack.prune) and stack.prune[inner[0]] in layer.prune:
+            section = stack.prune[inner[0]]
+            yield Declaration(layer, (PRUNE, layer.prune.index(section)), section)
+
+
+def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
+    """Yield the own document of a target if it declares `unmanaged`, or its entry of a number."""
+    for layer in stack.layers:
+        if layer.unmanaged:
+            names = layer.document.value["spec"][UNMANAGED]
+            yield Declaration(layer, (UNMANAGED, *inner), names[inner[0]] if inner else names)
+
+
+def field_path(field: str, spec: Any) -> Steps | None:
+    """Return the steps of a dotted field in a spec, whose keys may hold dots themselves; None if there is no such."""
+    if not field:
+        return ()
+    if not isinstance(spec, dict):
+        return None
+    for key in sorted(spec, key=len, reverse=True):
+        if field == key:
+            return (key,)
+        if field.startswith(f"{key}."):
+            rest = field_path(field[len(key) + 1 :], spec[key])
+            if rest is not None:
+                return (key, *rest)
+    return None
+
+
+def object_path(stack: Stack, section: str, part: Steps, name: Key | None, field: str | None) -> Steps:
+    """Return the steps to an object of a declared section, or to its field, as far as the section declares it."""
+    steps: Steps = (section,)
+    here = stack.sections[section]
+    for step in (*part, *(() if name is None else (name,))):
+        if isinstance(here, dict) and step in here:
+            steps, here = (*steps, step), here[step]
+        elif isinstance(here, list):
+            index = _listed(stack, steps).get(str(step).casefold())
+            return steps if index is None else (*steps, index)
+    return (*steps, *(field_path(field or "", here) or ()))
+
+
+@lru_cache(maxsize=16)
+def _listed(stack: Stack, steps: Steps) -> Mapping[str, int]:
+    """Return the index of each entry of a merged list, by the entry in lower case; the first of equal ones."""
+    here: Any = stack.sections
+    for step in steps:
+        here = here[step]
+    return {str(entry).casefold(): index for index, entry in reversed([*enumerate(here)])}

@@ -1,0 +1,384 @@
+"""Deletion by absence: the objects of the inventory that are no longer declared, and why others stay. Pure.
+
+The list finds, and history proves: nothing is deleted whose declaration no commit below HEAD shows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
+from reconciler.model import endpoints
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.resource import Objects, Resource
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section
+from reconciler.model.targets import Identity, Key
+from reconciler.model.wording import counted
+
+SHORT_SHA_LENGTH = 7
+"""Characters of a commit's ID in messages."""
+
+RENAMED = "the service shows the object by another name"
+UNLISTED = "the section could not be listed whole"
+HELD_UP = "apply will not delete "
+UNCOMMITTED = "the manifests that declared it were never committed"
+
+NO_IDS: Mapping[Key, int] = MappingProxyType({})
+
+
+class Standing(Enum):
+    """Where a commit stands in the history of the checkout."""
+
+    CONTAINED = auto()
+    """HEAD, or one of its ancestors."""
+    AHEAD = auto()
+    """A descendant of HEAD."""
+    ELSEWHERE = auto()
+    """On another branch."""
+    UNKNOWN = auto()
+    """Not in this clone."""
+    CUT_OFF = auto()
+    """Not in this clone, which is shallow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastApplied:
+    """The commit whose manifests were applied last, by the list.
+
+    Attributes:
+        commit: its full ID; empty if there was none.
+        standing: where it stands in the history of the manifests that are applied now.
+        remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
+    """
+
+    commit: str
+    standing: Standing
+    remote: str = ""
+
+    @property
+    def may_be_newer(self) -> bool:
+        """Whether it is ahead, or not known to be anywhere else: then it stays what was applied last."""
+        return self.standing in (Standing.AHEAD, Standing.UNKNOWN, Standing.CUT_OFF)
+
+    @property
+    def obstacle(self) -> str:
+        """Why nothing is deleted by absence, and what to do; empty if it may be."""
+        name = self.commit[:SHORT_SHA_LENGTH]
+        match self.standing:
+            case Standing.CONTAINED:
+                return ""
+            case Standing.AHEAD:
+                return f"newer manifests were applied, {name}: run `git pull`, or a new pipeline"
+            case Standing.ELSEWHERE:
+                return f"manifests of another branch were applied, {name}: apply these, then plan again"
+            case Standing.UNKNOWN:
+                fetch = f"git fetch {self.remote} {self.commit}"
+                return f"manifests that this clone lacks were applied, {name}: run `{fetch}`, once they are pushed"
+            case _:
+                fetch = f"git fetch --unshallow {self.remote}".rstrip()
+                return f"manifests that this clone lacks were applied, {name}: run `{fetch}`"
+
+
+@dataclass(frozen=True, slots=True)
+class PartNow:
+    """A collection that the manifests declare for a target, and its live objects.
+
+    Attributes:
+        target: as the inventory names it.
+        section: the section's name.
+        part: which of the section's endpoints.
+        live: the canonical names of each live object, by ID; None if the list is not whole.
+        names: the canonical form of all declared and former names.
+        declared: the IDs of the live objects that a declared or a former name stands for.
+        identity: returns the canonical form of a name.
+        by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
+    """
+
+    target: str
+    section: str
+    part: str
+    live: Mapping[int, frozenset[Key]] | None
+    names: Collection[Key]
+    declared: frozenset[int] = frozenset()
+    identity: Callable[[Key], Key] = lambda name: name
+    by_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """An object of the inventory that is no longer declared, is live, and is not deleted.
+
+    Attributes:
+        line: of the inventory.
+        reason: why.
+    """
+
+    line: ObjectLine
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbsenceDecision:
+    """What becomes of the objects that are no longer declared in a section that is.
+
+    Attributes:
+        deletions: those to delete, in the order of the inventory.
+        stays: the others.
+    """
+
+    deletions: tuple[ObjectLine, ...]
+    stays: tuple[Stay, ...]
+
+
+def part_now(
+    target: str, section: Section, part: endpoints.Collection, live: LivePart, ids: Mapping[Key, int] = NO_IDS
+) -> PartNow:
+    """Return a declared collection with its live objects.
+
+    Args:
+        target: as the inventory names it.
+        section: what is declared.
+        part: the collection.
+        live: what was read of it.
+        ids: by canonical name, the IDs of the groups or projects that names refer to, as far as they were looked up.
+    """
+    declared = section.wanted[part.name]
+    items = {} if isinstance(declared, Resource) else declared
+    former = (old for resource in items.values() for old in getattr(resource, "renamed_from", ()))
+    names = {part.identity(name) for name in (*items, *former)}
+    unlisted = PartNow(target, section.kind, part.name, None, names, identity=part.identity)
+    if isinstance(declared, Resource) or not isinstance(live, Objects):
+        return unlisted
+    shown = {
+        record.id: frozenset(map(part.identity, record.names))
+        for record in live.own
+        if record.id is not None and not record.below
+    }
+    numbers = {ids[name] for name in names if name in ids}
+    known = frozenset().union(*shown.values()) | ids.keys()
+    if part.names.level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
+        return unlisted  # a declared path may be any of these
+    claimed = frozenset(number for number, called in shown.items() if called & names or number in numbers)
+    return PartNow(target, section.kind, part.name, shown, names, claimed, part.identity, part.names.level is not None)
+
+
+def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
+    """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
+
+    What has a name or an ID that is declared is neither; nor is what is no longer live.
+    """
+    lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
+    for line in inventory.objects.values():
+        lines.setdefault(line.key[:3], []).append(line)
+    candidates, stays = [], []
+    for part in parts:
+        for line in lines.get((part.target, part.section, part.part), ()):
+            if part.live is None:
+                if part.identity(line.name) not in part.names:
+                    stays.append(Stay(line, UNLISTED))
+            elif line.id not in part.live or line.id in part.declared:
+                continue
+            elif part.by_id or part.identity(line.name) in part.live[line.id]:
+                candidates.append(line)
+            else:
+                stays.append(Stay(line, RENAMED))
+    return tuple(candidates), tuple(stays)
+
+
+def judge(
+    candidates: Iterable[ObjectLine],
+    standings: Mapping[str, Standing],
+    declares: Callable[[ObjectLine], bool],
+    obstacle: str = "",
+) -> AbsenceDecision:
+    """Return which objects that are no longer declared are deleted, and why the others stay.
+
+    Args:
+        candidates: as of `absent`.
+        standings: of the commits that the candidates name.
+        declares: whether the manifests at the commit of a line, which HEAD contains, declare its object; see
+            `is_declared`.
+        obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
+            if it may.
+    """
+    deletions, stays = [], []
+    for line in candidates:
+        reason = obstacle or _not_contained(line, standings)
+        if not reason and not declares(line):
+            reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
+        if reason:
+            stays.append(Stay(line, reason))
+        else:
+            deletions.append(line)
+    return AbsenceDecision(tuple(deletions), tuple(stays))
+
+
+def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
+    """Return whether manifests declare an object.
+
+    Args:
+        line: of the inventory.
+        called: all that the target is known as: its ID, and its paths.
+        then: the manifests.
+        kinds: all kinds.
+    """
+    kind = kinds.get(line.section)
+    part = next((candidate for candidate in kind.parts if candidate.name == line.part), None) if kind else None
+    if not isinstance(part, endpoints.Collection):
+        return False
+    return any(
+        resource is not None and part.identity(name) == part.identity(line.name)
+        for target in then.targets
+        if target.target.identity in called
+        for name, resource in _declared(target, line)
+    )
+
+
+def stale_absences(planned: Iterable[ObjectKey], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
+    """Return the planned deletions by absence that must not be carried out any more, and why.
+
+    Args:
+        planned: the objects that the plan deletes.
+        inventory: as it is now, before the first write.
+        last: what was applied last, by that list.
+    """
+    gone = "the inventory no longer lists it: plan again"
+    stale = {key: last.obstacle or (gone if key not in inventory.objects else "") for key in planned}
+    return {key: why for key, why in stale.items() if why}
+
+
+def held_up(deletions: int, last: LastApplied) -> list[str]:
+    """Return what a plan says of deletions by absence that its own apply will refuse as stale; nothing else."""
+    if not last.obstacle or not (deletions or last.may_be_newer):
+        return []
+    them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
+    return [f"{HELD_UP}{them}: {last.obstacle}"]
+
+
+def reasons(stays: Iterable[Stay]) -> list[str]:
+    """Return a line for each reason, in alphabetical order."""
+    numbers = Counter(stay.reason for stay in stays)
+    return [
+        f"{counted(number, 'object')} no longer declared {'stays' if number == 1 else 'stay'}: {reason}"
+        for reason, number in sorted(numbers.items())
+    ]
+
+
+def departures(
+    inventory: Inventory,
+    declared: Collection[tuple[str, str, str]],
+    released: Collection[tuple[str, str]] = (),
+    unknown: Collection[str] = (),
+) -> list[str]:
+    """Return a line for what has left: targets and sections that are no longer managed and keep their objects.
+
+    Args:
+        inventory: the list.
+        declared: target, section and part of all that the manifests declare, whatever the run selects.
+        released: target and section of what the documents of targets leave alone.
+        unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
+            could not be listed.
+    """
+    present = {target for target, *_ in (*declared, *released)}
+    gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
+    alone = dict[str, list[ObjectLine]]()
+    for line in inventory.objects.values():
+        if (line.target, line.section) in released:
+            alone.setdefault(line.section, []).append(line)
+        elif line.target in present and line.key[:3] not in declared:
+            lost.setdefault((line.section, line.part), []).append(line)
+        elif line.target not in present and line.target not in unknown:
+            gone.append(line)
+    return [
+        *_gone(gone),
+        *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items())),
+        *(
+            f"{section} of {_owners(lines)} is unmanaged; its {_objects(lines)}"
+            for section, lines in sorted(alone.items())
+        ),
+    ]
+
+
+def is_listed(part: endpoints.Collection) -> bool:
+    """Return whether the objects of a collection stand in the inventory."""
+    return part.deletion.prunable and not part.names.arrange and part.writes.create is not None
+
+
+def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
+    """Return how many objects an earlier state declares that are no longer declared in a section that still is.
+
+    What is pruned now is deleted anyway, and does not count.
+    """
+    sections = {
+        (target.target.identity, section.kind): section for target in now.targets for section in target.sections
+    }
+    number = 0
+    for target in then.targets:
+        for before in target.sections:
+            section = sections.get((target.target.identity, before.kind))
+            if section is not None and not section.prune:
+                number += sum(_undeclared(before, section, part) for part in kinds[before.kind].parts)
+    return number
+
+
+def _undeclared(before: Section, now: Section, part: Part) -> int:
+    then, wanted = before.wanted.get(part.name), now.wanted.get(part.name)
+    if not isinstance(part, endpoints.Collection) or not is_listed(part):
+        return 0
+    if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
+        return 0
+    former = (old for resource in wanted.values() for old in getattr(resource, "renamed_from", ()))
+    names = {part.identity(name) for name in (*wanted, *former)}
+    return sum(part.identity(name) not in names for name, resource in then.items() if resource is not None)
+
+
+def _has_nameless(shown: Mapping[int, frozenset[Key]]) -> bool:
+    """Return whether an allowlist shows an entry by its ID alone."""
+    return any(not any(isinstance(name, str) for name in names) for names in shown.values())
+
+
+def _not_contained(line: ObjectLine, standings: Mapping[str, Standing]) -> str:
+    if not line.at:
+        return UNCOMMITTED
+    match standings[line.at]:
+        case Standing.CONTAINED:
+            return ""
+        case Standing.CUT_OFF:
+            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which is not in this clone: fetch the history"
+        case _:
+            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
+
+
+def _declared(target: DesiredTarget, line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
+    wanted = (section.wanted.get(line.part) for section in target.sections if section.kind == line.section)
+    return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
+
+
+def _gone(lines: Sequence[ObjectLine]) -> Iterable[str]:
+    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
+    for level in levels:
+        those = [line for line in lines if line.target.partition(" ")[0] == level]
+        targets = len({line.target for line in those})
+        verb, whose = ("is", "its") if targets == 1 else ("are", "their")
+        yield f"{counted(targets, level)} {verb} no longer declared; {whose} {_objects(those)}"
+
+
+def _lost(section: str, part: str, lines: Sequence[ObjectLine]) -> str:
+    name, remedy = (section, "{}") if part == section else (f"{section}.{part}", f"{{{part}: []}}")
+    them = "it" if len(lines) == 1 else "them"
+    return (
+        f"{name} of {_owners(lines)} is no longer declared; its {_objects(lines)} "
+        f"(`{section}: {remedy}` deletes {them})"
+    )
+
+
+def _owners(lines: Sequence[ObjectLine]) -> str:
+    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
+    owners = [counted(len({line.target for line in lines if line.target.startswith(level)}), level) for level in levels]
+    return " and ".join(owners)
+
+
+def _objects(lines: Sequence[ObjectLine]) -> str:
+    return f"{counted(len(lines), 'object')} {'stays' if len(lines) == 1 else 'stay'}"

@@ -1,0 +1,127 @@
+"""The history of a checkout, as deletions by absence need it: what HEAD contains, and what the checkout lacks."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from reconciler.memory.absence import LastApplied, Standing
+from reconciler.system.processes import git
+
+SUBMODULE = "160000"
+"""The mode of a submodule in the index."""
+
+
+Fetched = Callable[[str], Collection[str]]
+"""Returns the IDs of a commit and of all that it descends from, as the remote has them; none if they cannot be had."""
+
+
+@dataclass(frozen=True)
+class Ancestry:
+    """The commits of a checkout.
+
+    Attributes:
+        top: the top folder of the checkout.
+        head: the full ID of the commit that its manifests are of.
+        remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
+        fetched: asks the remote for what this clone lacks.
+    """
+
+    top: Path
+    head: str
+    remote: str = ""
+    fetched: Fetched = field(default=lambda _commit: (), compare=False)
+
+    def contains(self, commit: str) -> bool:
+        """Return whether the head is a commit or descends from it."""
+        return commit == self.head or commit in self._below
+
+    def standings(self, commits: Iterable[str]) -> dict[str, Standing]:
+        """Return where each commit stands. The history is read once, and only for commits other than the head."""
+        return {commit: self._standing(commit) for commit in {*commits}}
+
+    def last_applied(self, commit: str) -> LastApplied:
+        """Return where the commit of the last apply stands; one that this clone lacks is fetched, and judged.
+
+        A list that lives in this repository names commits that were made here: one that is gone was given up.
+        """
+        return LastApplied(commit, self._judged(commit) if commit else Standing.CONTAINED, self.remote)
+
+    @cached_property
+    def _below(self) -> frozenset[str]:
+        return frozenset(self._lines("rev-list", self.head, "--"))
+
+    @cached_property
+    def _is_shallow(self) -> bool:
+        return self._lines("rev-parse", "--is-shallow-repository") == ["true"]
+
+    def _standing(self, commit: str) -> Standing:
+        if self.contains(commit):
+            return Standing.CONTAINED
+        if git(self.top, ["merge-base", "--is-ancestor", self.head, commit]).returncode == 0:
+            return Standing.AHEAD
+        if self._is_shallow:  # a commit that is there may still be an ancestor, beyond what was fetched
+            return Standing.CUT_OFF
+        known = git(self.top, ["cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
+        return Standing.ELSEWHERE if known else Standing.UNKNOWN
+
+    def _judged(self, commit: str) -> Standing:
+        here = self._standing(commit)
+        if here is Standing.UNKNOWN and not self.remote:
+            return Standing.ELSEWHERE
+        if here not in (Standing.UNKNOWN, Standing.CUT_OFF):
+            return here
+        its = self.fetched(commit)
+        if self.head in its:
+            return Standing.AHEAD
+        if not its or here is Standing.UNKNOWN:
+            return Standing.ELSEWHERE if its else here
+        ours = self.fetched(self.head)  # a shallow clone does not know what its own commit descends from
+        if not ours:
+            return here
+        return Standing.CONTAINED if commit in ours else Standing.ELSEWHERE
+
+    def _lines(self, *arguments: str) -> list[str]:
+        return git(self.top, arguments).stdout.decode().split()
+
+
+def ancestry(top: Path) -> Ancestry | None:
+    """Return the history of what is checked out; None where nothing was ever committed."""
+    done = git(top, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+    return Ancestry(top, done.stdout.decode().strip()) if done.returncode == 0 else None
+
+
+def incomplete(top: Path, paths: Sequence[Path]) -> str:
+    """Return why a checkout may lack manifests that HEAD has; empty if it lacks none.
+
+    Args:
+        top: the top folder of the checkout.
+        paths: of the manifests.
+    """
+    if git(top, ["config", "--bool", "--get", "core.sparseCheckout"]).stdout.strip() == b"true":
+        return "this checkout is sparse: run `git sparse-checkout disable` first"
+    below = [os.path.relpath(os.path.realpath(path), top) for path in paths]
+    submodule = next((name for name in _submodules(top) if _is_empty(top / name) and _within(name, below)), None)
+    if submodule is not None:
+        return f"the submodule {submodule} is empty: run `git submodule update --init` first"
+    return ""
+
+
+def _submodules(top: Path) -> Iterator[str]:
+    for entry in os.fsdecode(git(top, ["ls-files", "-z", "--stage"]).stdout).split("\0")[:-1]:
+        described, _, name = entry.partition("\t")
+        if described.startswith(SUBMODULE):
+            yield name
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(folder.iterdir())
+
+
+def _within(name: str, folders: Collection[str]) -> bool:
+    """Return whether one of some folders holds a path, or is below it."""
+    return any(
+        folder == "." or f"{name}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{name}/")
+        for folder in folders
+    )

@@ -1,0 +1,127 @@
+"""The branch of the inventory as commits: one file and one apply each, read and written, in whatever repository."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from reconciler.errors import InventoryNotStored, InventoryUnreadable
+from reconciler.memory.apply_log import Apply, read_apply
+from reconciler.memory.remotes import Person
+
+if TYPE_CHECKING:
+    import subprocess
+
+FILE = "inventory.jsonl"
+INVENTORY_ENTRY = re.compile(rb"100644 blob ([0-9a-f]+)\t" + FILE.encode() + rb"\0")
+EXIT_NO_REF = 1
+"""The exit code of git where there is no such branch."""
+SHA_1 = 40
+"""Characters of an object ID in most repositories; the others use SHA-256."""
+
+
+class Repository(Protocol):
+    """Something that runs git in a repository."""
+
+    def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        """Run git, whatever its exit code."""
+
+
+def tip(repository: Repository, branch: str) -> str:
+    """Return the last commit of a branch; empty if there is no such branch.
+
+    Raises:
+        InventoryUnreadable: git does not read the repository, such as one that belongs to somebody else.
+    """
+    done = repository.run(["rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"])
+    if done.returncode not in (0, EXIT_NO_REF):
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        raise InventoryUnreadable(said.removeprefix("fatal: "))
+    return done.stdout.decode().strip()
+
+
+def content(repository: Repository, branch: str, commit: str) -> str:
+    """Return the text of the list at a commit.
+
+    Raises:
+        InventoryUnreadable: the commit holds anything else than the list.
+    """
+    listing = repository.run(["ls-tree", "-z", commit])
+    entry = INVENTORY_ENTRY.fullmatch(listing.stdout)
+    if listing.returncode or entry is None:
+        raise InventoryUnreadable(
+            f"the branch {branch} holds something else than {FILE}",
+            "name another `branch` under `inventory` in reconciler.yaml",
+        )
+    blob = repository.run(["cat-file", "blob", entry[1].decode()])
+    try:
+        return blob.stdout.decode()
+    except UnicodeDecodeError:
+        raise InventoryUnreadable(
+            f"{FILE} on the branch {branch} is not UTF-8 text",
+            "restore it from the branch's history, or delete the branch",
+        ) from None
+
+
+def write_commit(repository: Repository, text: str, parent: str, apply: Apply, committer: Person) -> str:
+    """Write a commit with nothing but a list, and return its ID.
+
+    Args:
+        repository: where the objects are written.
+        text: of the list.
+        parent: the commit before; empty for the first one.
+        apply: what it tells of.
+        committer: who stores it.
+
+    Raises:
+        InventoryNotStored: git fails.
+    """
+    blob = _written(repository, ["hash-object", "-w", "--stdin"], text.encode())
+    tree = _written(repository, ["mktree", "-z"], f"100644 blob {blob}\t{FILE}\0".encode())
+    when = f"{int(apply.when.timestamp())} +0000"
+    author = Person(apply.author, apply.author_email) if apply.author else committer
+    lines = [
+        f"tree {tree}",
+        *([f"parent {parent}"] if parent else []),
+        f"author {_identity(author)} {when}",
+        f"committer {_identity(committer)} {when}",
+        "encoding UTF-8",
+    ]
+    commit = "\n".join((*lines, "", apply.message)).encode()
+    return _written(repository, ["hash-object", "-t", "commit", "-w", "--stdin"], commit)
+
+
+def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]:
+    """Return the last applies, the latest first.
+
+    Args:
+        repository: the one that has the branch, or has fetched so many of its commits.
+        commit: the branch's last one.
+        most: how many at most.
+
+    Raises:
+        InventoryUnreadable: a commit cannot be read.
+    """
+    listing = repository.run(["rev-list", "--first-parent", f"--max-count={most}", commit, "--"])
+    names = listing.stdout.decode().split()
+    return tuple(read_apply(name, _commit(repository, name)) for name in names)
+
+
+def _commit(repository: Repository, name: str) -> str:
+    done = repository.run(["cat-file", "commit", name])
+    if done.returncode:
+        raise InventoryUnreadable(f"commit {name} of its branch cannot be read", "check the repository with git fsck")
+    return done.stdout.decode(errors="replace")
+
+
+def _written(repository: Repository, arguments: Sequence[str], sent: bytes) -> str:
+    done = repository.run(arguments, sent)
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")
+        raise InventoryNotStored(f"git {arguments[0]} failed: {said}")
+    return done.stdout.decode().strip()
+
+
+def _identity(person: Person) -> str:
+    """Return a person as a commit names them; git allows no brackets and no line breaks there."""
+    name, email = (" ".join(re.sub(r"[<>\0-\x1f]", " ", text).split()) for text in (person.name, person.email))
+    return f"{name or 'reconciler'} <{email}>"

@@ -1,0 +1,328 @@
+"""The inventory: which live objects manifests declared, and the commit that did; as values, and as text. Pure.
+
+It holds names and IDs, and no value of a setting. Its text is one JSON object a line: the header, then each target with
+its objects, sorted, so that two versions can be compared.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, TypeGuard
+from urllib.parse import urlsplit
+
+from reconciler.errors import InventoryUnreadable
+from reconciler.model.targets import LEVELS, PATHLESS, Key, Level, Target
+
+FORMAT = "reconciler.inventory/v1"
+
+FORMAT_NAME = re.compile(r"reconciler\.inventory/v[0-9]{1,9}")
+TARGET_KEY = re.compile(r"(user|group|project) ([1-9][0-9]{0,18})|instance|user")
+COMMIT_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT_NUMBER = re.compile(r"[0-9]{1,9}")
+WEB_ADDRESS = re.compile(r"https?://[!-~]{1,1000}")
+PATH = re.compile(r"[^\s\0-\x1f\x7f]{0,1024}")
+DIGEST = re.compile(r"([0-9]{1,9}:[0-9A-Za-z]{1,128})?")
+SECTION = re.compile(r"[a-z][a-z0-9_]{0,99}")
+
+MAX_NAME = 2000
+"""Characters of the longest name of an object."""
+MAX_LINE = 20_000
+"""Characters of the longest line but the first."""
+MAX_HOLDERS = 50
+"""Objects and lists in a line of an unknown section: deeper ones are read in one place and not in another."""
+MAX_ID = 2**63 - 1
+
+ObjectKey = tuple[str, str, str, int]
+"""Target, section, part and ID of an object."""
+
+TargetNames = Callable[[Target, int | None], str]
+"""Returns the name of a target, of which the ID may be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLine:
+    """A target that was applied.
+
+    Attributes:
+        target: its level and numeric ID, as `target_name` writes them.
+        path: its full path at that time; empty for the instance and the user.
+        digest: of its effective spec, as of `memory.effective`; empty if what is declared now is not known to be done.
+        again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
+    """
+
+    target: str
+    path: str = ""
+    digest: str = ""
+    again: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLine:
+    """An object that manifests declared and that was live after an apply.
+
+    Attributes:
+        target: as in `TargetLine`.
+        section: the section's name.
+        part: which of the section's endpoints; the section's name if there is only one.
+        name: the object's name; several objects may share it.
+        id: the object's own ID.
+        at: the full ID of the commit whose manifests declared it; empty while no commit has.
+    """
+
+    target: str
+    section: str
+    part: str
+    name: Key
+    id: int
+    at: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The object, whatever it is called."""
+        return self.target, self.section, self.part, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownLine:
+    """An object of a section that this version does not know: kept as it is.
+
+    Attributes:
+        target: as in `TargetLine`.
+        values: the line as JSON, without `at`.
+        at: as in `ObjectLine`.
+    """
+
+    target: str
+    values: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What stands in the list.
+
+    Attributes:
+        service: the URL of the service whose objects these are.
+        applied: the commit of the manifests of the last apply; empty if there was none.
+        targets: by target.
+        objects: by `ObjectLine.key`.
+        unknown: the objects of sections that this version does not know.
+        numbers: the number that stands for each commit in the text, as it was read.
+    """
+
+    service: str
+    applied: str = ""
+    targets: Mapping[str, TargetLine] = field(default_factory=dict)
+    objects: Mapping[ObjectKey, ObjectLine] = field(default_factory=dict)
+    unknown: tuple[UnknownLine, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def is_about(self, service: str) -> bool:
+        """Return whether two spellings of a URL, this list's and another, are those of one service."""
+        return _place(self.service) == _place(service)
+
+
+def target_name(level: Level, number: int | None) -> str:
+    """Return a target as the list names it, such as `project 7`; the instance and the user have no number here."""
+    return str(level) if level in PATHLESS or number is None else f"{level} {number}"
+
+
+def target_names(inventory: Inventory) -> TargetNames:
+    """Return what names targets as a list does: by their IDs, else by the paths in the list; empty if neither is known.
+
+    Of two that had a path one after the other, the one with the higher ID is the later one.
+    """
+    lines = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
+    listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}
+
+    def name(target: Target, number: int | None) -> str:
+        number = target.ref if isinstance(target.ref, int) else number
+        if number is None and target.level not in PATHLESS:
+            return listed.get((str(target.level), str(target.ref).casefold()), "")
+        return target_name(target.level, number)
+
+    return name
+
+
+def target_order(name: str) -> tuple[int, int]:
+    """Return the place of a target in the list: by level, then by ID."""
+    level, _, number = name.partition(" ")
+    return LEVELS.index(Level(level)), int(number or 0)
+
+
+def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tuple[str, ...]]:
+    """Return a list from its text, and a warning if lines are malformed, which are left out.
+
+    Whoever can push to the branch writes the text: whatever it is, it is a list, or malformed.
+
+    Args:
+        text: of the file.
+        sections: the names of the sections that this version knows.
+
+    Raises:
+        InventoryUnreadable: the header is malformed, or of another version.
+    """
+    header, *lines = text.split("\n") if text else [""]
+    inventory, commits = _header(header)
+    targets, objects, unknown, malformed = dict[str, TargetLine](), dict[ObjectKey, ObjectLine](), [], []
+    for number, line in enumerate(lines, 2):
+        if not line:
+            continue
+        match _entry(line, commits, sections):
+            case TargetLine() as target:
+                targets[target.target] = target
+            case ObjectLine() as entry:
+                objects[entry.key] = entry
+            case UnknownLine() as entry:
+                unknown.append(entry)
+            case _:
+                malformed.append(number)
+    warnings = (_malformed(malformed),) if malformed else ()
+    numbers = {commit: number for number, commit in commits.items()}
+    return Inventory(inventory.service, inventory.applied, targets, objects, tuple(unknown), numbers), warnings
+
+
+def _malformed(numbers: list[int]) -> str:
+    """Return a warning about malformed lines, by their numbers."""
+    if len(numbers) == 1:
+        return f"line {numbers[0]} of the inventory is malformed and is ignored"
+    return f"{len(numbers):,} lines of the inventory are malformed and are ignored; the first is line {numbers[0]}"
+
+
+def inventory_text(inventory: Inventory) -> str:
+    """Return a list as text: see `read_inventory`."""
+    entries: list[ObjectLine | UnknownLine] = [*inventory.objects.values(), *inventory.unknown]
+    numbers = _numbers(inventory, {entry.at for entry in entries if entry.at})
+    header: dict[str, Any] = {"format": FORMAT, "service": inventory.service}
+    header["commits"] = {str(number): commit for commit, number in sorted(numbers.items(), key=lambda pair: pair[1])}
+    if inventory.applied:
+        header["applied"] = inventory.applied
+    rows = [(target_order(line.target), 0, "", "", "", 0, _target_values(line)) for line in inventory.targets.values()]
+    for entry in entries:
+        values = _object_values(entry)
+        place = (str(values["section"]), str(values.get("part", "")), str(values.get("name", "")))
+        order = values.get("id", 0)
+        at = {"at": numbers[entry.at]} if entry.at else {}
+        rows.append((target_order(entry.target), 1, *place, order if isinstance(order, int) else 0, values | at))
+    rows.sort(key=lambda row: row[:-1])
+    return "".join(_line(values) + "\n" for values in (header, *(row[-1] for row in rows)))
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    """Return a line that people can read; half a pair of surrogates, which no text file can hold, is escaped."""
+    line = json.dumps(values, ensure_ascii=False)
+    return line if line.encode(errors="ignore").decode() == line else json.dumps(values)
+
+
+def _header(line: str) -> tuple[Inventory, dict[int, str]]:
+    """Return the empty list of a header, and the commit that each number in it stands for."""
+    match _json(line):
+        case {"format": str(version)} if version != FORMAT and FORMAT_NAME.fullmatch(version):
+            raise InventoryUnreadable(
+                f"its format is {version!r}, and this version reads {FORMAT}", "use a newer version of reconciler"
+            )
+        case {"format": str(version), "service": str(service), "commits": dict(commits), **more} if version == FORMAT:
+            known = {
+                int(number): _commit(commit) for number, commit in commits.items() if COMMIT_NUMBER.fullmatch(number)
+            }
+            applied = _commit(more.get("applied", ""))
+            is_whole = None not in known.values() and (applied or "applied" not in more)
+            if is_whole and is_web_address(service):
+                return Inventory(service, applied or ""), {number: commit or "" for number, commit in known.items()}
+    raise InventoryUnreadable(
+        "its first line is malformed", "restore inventory.jsonl from the branch's history, or delete the branch"
+    )
+
+
+def is_web_address(text: str) -> bool:
+    """Return whether a text that others have written is a URL of http or https."""
+    try:
+        return bool(WEB_ADDRESS.fullmatch(text)) and bool(urlsplit(text).netloc)
+    except ValueError:  # such as half the brackets of an address of IPv6
+        return False
+
+
+def _commit(value: object) -> str | None:
+    return value if isinstance(value, str) and COMMIT_SHA.fullmatch(value) else None
+
+
+def _entry(
+    line: str, commits: Mapping[int, str], sections: Collection[str]
+) -> TargetLine | ObjectLine | UnknownLine | None:
+    """Return a line as a value; None if it is malformed."""
+    values: Any = _json(line) if len(line) <= MAX_LINE else None
+    match values:
+        case {"target": str(target)} if TARGET_KEY.fullmatch(target):
+            if "section" in values:
+                return _object(target, values, commits, sections)
+            path, digest, again = values.get("path"), values.get("digest", ""), _day(values.get("again"))
+            if _fits(path, PATH) and _fits(digest, DIGEST) and (again or "again" not in values):
+                return TargetLine(target, path, digest, again)
+    return None
+
+
+def _object(
+    target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Collection[str]
+) -> ObjectLine | UnknownLine | None:
+    at = values.pop("at", None)
+    commit = commits.get(at) if type(at) is int else "" if at is None else None
+    section, part = values["section"], values.get("part", values["section"])
+    name, number = values.get("name"), values.get("id")
+    if commit is None or not _fits(section, SECTION) or not _fits(part, SECTION):
+        return None
+    if section not in sections:
+        text = json.dumps(values, ensure_ascii=False)
+        return UnknownLine(target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
+    if not _is_id(number) or not (_is_id(name) or (isinstance(name, str) and len(name) <= MAX_NAME)):
+        return None
+    return ObjectLine(target, section, part, name, number, commit)
+
+
+def _fits(value: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 < value <= MAX_ID
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _day(text: object) -> date | None:
+    try:
+        return date.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _target_values(line: TargetLine) -> dict[str, Any]:
+    values = {"target": line.target, "path": line.path, "digest": line.digest}
+    values["again"] = line.again.isoformat() if line.again else ""
+    return {name: value for name, value in values.items() if value or name == "path"}
+
+
+def _object_values(entry: ObjectLine | UnknownLine) -> dict[str, Any]:
+    if isinstance(entry, UnknownLine):
+        values: dict[str, Any] = json.loads(entry.values)
+        return values
+    part = {} if entry.part == entry.section else {"part": entry.part}
+    return {"target": entry.target, "section": entry.section, **part, "name": entry.name, "id": entry.id}
+
+
+def _numbers(inventory: Inventory, commits: Collection[str]) -> dict[str, int]:
+    """Return the number of each commit: the one that it had, so that lines do not change, or a new one."""
+    numbers = {commit: number for commit, number in inventory.numbers.items() if commit in commits}
+    following = max(inventory.numbers.values(), default=-1) + 1
+    return numbers | {commit: number for number, commit in enumerate(sorted({*commits} - {*numbers}), following)}
+
+
+def _place(service: str) -> tuple[str, str, str]:
+    parts = urlsplit(service)
+    return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")

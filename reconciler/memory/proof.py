@@ -1,0 +1,103 @@
+"""The proof of deletions by absence: whether the manifests of a commit declared what the inventory says they did."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.manifests import Inputs, Manifests
+from reconciler.manifests.project_sets import Discovered, Member, by_group
+from reconciler.memory.absence import SHORT_SHA_LENGTH, is_declared
+from reconciler.memory.inventory import ObjectLine
+from reconciler.memory.revision import Revision, read_revision
+from reconciler.memory.snapshot import snapshot
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import Identity, Level, Target
+
+LOG = logging.getLogger("reconciler")
+
+EMPTY_STATE = DesiredState((), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The manifests of earlier commits, each read once, when a deletion first names it.
+
+    Attributes:
+        folder: the working directory, in the checkout.
+        inputs: what the present manifests are read from.
+        present: the present manifests.
+        discovered: the members of groups. Of a group that no present set names, they are the present targets below it.
+        paths: the known full paths of targets that are named by ID.
+        called: returns all that a target of the inventory is known as: its ID, and its path.
+        listed_as: returns the path that the list alone knows of it, such as a former one; None if there is none.
+        was_called: returns whether a target had that path, as far as anything but the list shows: whoever can push
+            writes what the list says. It is asked only if the path would prove a deletion.
+        asked: the paths of which it was asked.
+    """
+
+    folder: Path
+    inputs: Inputs
+    present: Manifests
+    discovered: Discovered
+    paths: Mapping[Target, str]
+    called: Callable[[str], Collection[Identity]]
+    listed_as: Callable[[str], Target | None] = lambda _name: None
+    was_called: Callable[[str, Target], bool] = lambda _name, _former: False
+    asked: set[Target] = field(default_factory=set, repr=False)
+    _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
+
+    def declares(self, line: ObjectLine) -> bool:
+        """Return whether the manifests at the commit of a line declare its object for its target.
+
+        What cannot be read declares nothing, with a warning.
+        """
+        if line.at not in self._read:
+            self._read[line.at] = self._declared_at(line.at)
+        then, kinds = self._read[line.at], self.inputs.kinds
+        if is_declared(line, self.called(line.target), then, kinds):
+            return True
+        former = self.listed_as(line.target)
+        if former is None or not is_declared(line, {former.identity}, then, kinds):
+            return False
+        self.asked.add(former)
+        return self.was_called(line.target, former)
+
+    def revision(self, commit: str) -> Revision:
+        """Return the manifests of a commit, with what is known of groups and paths.
+
+        Raises:
+            ManifestErrors, ConfigurationError: see `read_revision`.
+        """
+        revision = read_revision(snapshot(commit, self.folder), self.inputs, self.present)
+        listed = {group.casefold(): members for group, members in self.discovered.items()}
+        below = by_group(self._present_projects, lambda member: member.path)
+        groups = {
+            group: listed.get(group.casefold(), below.get(group.casefold(), ()))
+            for group in revision.manifests.index.groups
+        }
+        return revision.with_discovered(groups, self.paths) if groups or revision.manifests.pathless else revision
+
+    @property
+    def _present_projects(self) -> Iterator[Member]:
+        """The projects that the present manifests are about, as far as their paths are known."""
+        for declared in self.present.desired.targets:
+            target = declared.target
+            path = target.ref if isinstance(target.ref, str) else self.paths.get(target)
+            if target.level is Level.PROJECT and path:
+                yield Member(path, id=target.ref if isinstance(target.ref, int) else None)
+
+    def _declared_at(self, commit: str) -> DesiredState:
+        try:
+            revision = self.revision(commit)
+        except (ManifestErrors, ConfigurationError) as error:
+            LOG.warning(
+                "the manifests at %s cannot be read, and nothing is deleted that only they declared\n%s",
+                commit[:SHORT_SHA_LENGTH],
+                error,
+            )
+            return EMPTY_STATE
+        for warning in revision.warnings:
+            LOG.warning("%s", warning)
+        return revision.manifests.desired

@@ -1,0 +1,188 @@
+"""The manifests of a git revision, read whole, with the `reconciler.yaml` of that revision.
+
+For `--since REV`, and as the proof that a commit declared what is to be deleted. Files that are the same now are not
+read twice: their documents are shared.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from reconciler import CONFIGURATION
+from reconciler.errors import ManifestErrors
+from reconciler.manifests import Inputs, Manifests, read_contents
+from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
+from reconciler.manifests.project_sets import Discovered
+from reconciler.manifests.sources import Document, open_source, read_mapping
+from reconciler.memory.snapshot import Snapshot, is_as_then, object_id
+from reconciler.model.state import DesiredTarget
+from reconciler.model.targets import Target
+from reconciler.system.checkout import in_ci
+from reconciler.system.processes import own_tokens, reveals_token
+from reconciler.system.terminal import escaped
+
+DEFAULT_PATHS = ("manifests",)
+TEMPLATE = ".j2"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The manifests of a revision.
+
+    Attributes:
+        then: the revision.
+        inputs: what the manifests are read from, as its own `reconciler.yaml` says.
+        manifests: all of them, without those that were not valid.
+        warnings: about what was not valid, several lines each.
+    """
+
+    then: Snapshot
+    inputs: Inputs
+    manifests: Manifests
+    warnings: tuple[str, ...]
+    _files: Mapping[str, bytes | tuple[Document, ...]] = field(repr=False)
+    _values: Mapping[str, Any] | None = field(repr=False)
+
+    @property
+    def declared(self) -> tuple[DesiredTarget, ...]:
+        """The targets, as far as it is known what they declare: the placeholders of others wait for their paths."""
+        pathless = {*self.manifests.pathless}
+        return tuple(target for target in self.manifests.desired.targets if target.target not in pathless)
+
+    def with_discovered(self, discovered: Discovered, paths: Mapping[Target, str]) -> "Revision":
+        """Return the revision with all sets applied; see `Manifests.with_discovered`."""
+        known = discovered, paths
+        manifests, files, warnings = _read(
+            self.then, self.inputs, self._files, self._values, manifests=self.manifests, known=known
+        )
+        return replace(self, manifests=manifests, warnings=(*self.warnings, *warnings), _files=files)
+
+
+def read_revision(
+    then: Snapshot,
+    now: Inputs,
+    present: Manifests | None = None,
+    *,
+    given: Collection[str] = (),
+) -> Revision:
+    """Read the manifests of a revision.
+
+    Args:
+        then: the revision.
+        now: what the present manifests are read from.
+        present: the manifests of now, whose documents are shared; None to read all.
+        given: those of `paths`, `values`, `set` and `env` that are not from `reconciler.yaml`, but options of this run:
+            they hold for the revision too.
+
+    Raises:
+        ManifestErrors: its `reconciler.yaml` is not valid, so that it is not known what its manifests were.
+        ConfigurationError: a path is outside the repository, or objects of the revision are missing in this clone.
+    """
+    inputs = _inputs(then, now, given)
+    objects = then.manifests(inputs.paths)
+    warnings = []
+    values: Mapping[str, Any] | None
+    try:
+        values = inputs.values(then.file)
+    except ManifestErrors as errors:
+        values = None
+        warnings.append(_warning(then, "the values for templates are not valid there; no template is read", errors))
+    shared = {} if present is None else _shared(present, objects)
+    read = [name for name in objects if values is not None or not name.endswith(TEMPLATE)]
+    others = {name: objects[name] for name in read if name not in shared}
+    contents = dict(zip(others, then.contents(others).values(), strict=True))
+    files = {name: shared.get(name) or contents[name] for name in read}
+    manifests, kept, more = _read(then, inputs, files, values)
+    return Revision(then, inputs, manifests, (*warnings, *more), kept, values)
+
+
+def _inputs(then: Snapshot, now: Inputs, given: Collection[str]) -> Inputs:
+    """Return what the manifests of a revision are read from."""
+    content = then.file(Path(CONFIGURATION))
+    source = f"{then.revision}:{CONFIGURATION}"
+    settings = {} if content is None else read_mapping(open_source(source, content))
+    paths = now.paths if "paths" in given else [Path(path) for path in _texts(settings, "paths") or DEFAULT_PATHS]
+    values = now.values_files if "values" in given else _texts(settings, "values")
+    tokens = own_tokens(os.environ) | frozenset(now.secrets())
+    # In a CI job, the repository does not decide which variables templates read.
+    named = now.env_names if "env" in given or in_ci() else _texts(settings, "env")
+    env_names = [name for name in named if not reveals_token(name, os.environ.get(name, ""), tokens)]
+    pairs = now.settings if "set" in given else _pairs(settings, "set")
+    return Inputs(paths, now.kinds, values, pairs, env_names, now.secrets)
+
+
+def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the strings of a key that takes one or several; what is something else was no setting then either."""
+    value = settings.get(key)
+    values = value if isinstance(value, list) else [value]
+    return tuple(value for value in values if isinstance(value, str) and value)
+
+
+def _pairs(settings: Mapping[str, Any], key: str) -> dict[str, str]:
+    """Return the texts of a key that takes a mapping; what is something else was no setting then either."""
+    value = settings.get(key)
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {name: text for name, text in pairs if isinstance(text, str)}
+
+
+def _shared(present: Manifests, objects: Mapping[str, str]) -> dict[str, tuple[Document, ...]]:
+    """Return the documents of the files that are the same now."""
+    return {
+        name: documents
+        for name, documents in present.index.documents_by_file.items()
+        if name in objects and object_id(documents[0].source.text.encode(), objects[name]) == objects[name]
+    }
+
+
+def _read(
+    then: Snapshot,
+    inputs: Inputs,
+    files: Mapping[str, bytes | tuple[Document, ...]],
+    values: Mapping[str, Any] | None,
+    *,
+    manifests: Manifests | None = None,
+    known: tuple[Discovered, Mapping[Target, str]] | None = None,
+) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
+    """Return the manifests in some files, the files without those that are not valid, and a warning about these.
+
+    Args:
+        then: the revision.
+        inputs: what the manifests are read from.
+        files: of all manifests.
+        values: of templates.
+        manifests: what the files declare, if they were read before.
+        known: the members of groups, and the paths of targets that are named by ID.
+    """
+    around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
+    warnings: list[str] = []
+    while True:
+        contents = {
+            f"{then.revision}:{name}" if isinstance(content, bytes) else name: content
+            for name, content in files.items()
+        }
+        try:
+            manifests = manifests or read_contents(
+                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, around=around
+            )
+            return (manifests.with_discovered(*known) if known else manifests), files, tuple(warnings)
+        except ManifestErrors as errors:
+            wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
+            shown = {name: {escaped(f"{then.revision}:{name}"), escaped(name)} for name in files}
+            broken = [name for name, paths in shown.items() if paths & wrong] or [*files]
+            files = {name: content for name, content in files.items() if name not in broken}
+            manifests = None
+            warnings.append(_warning(then, f"files with errors there are left out: {', '.join(broken)}", errors))
+
+
+def _warning(then: Snapshot, what: str, errors: ManifestErrors) -> str:
+    diagnostics = "\n".join(str(diagnostic) for diagnostic in errors.diagnostics if diagnostic.severity == "error")
+    return f"{then.revision}: {what}\n{diagnostics}"
+
+
+def _archive_then(then: Snapshot, archive: Path) -> str:
+    """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
+    known = then.object(archive)
+    return OWN_SURROUNDINGS.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"
