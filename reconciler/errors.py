@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree; the exit code of a failure lives on its class.
+"""All errors as one tree; each class has the exit code of its failure.
 
 ```
 ReconcilerError                 1
@@ -79,7 +79,7 @@ class LocatedDiagnostic:
 
 
 WARNINGS_BESIDE_ERRORS = 3
-"""How many warnings stand below the errors of manifests."""
+"""The most warnings that are shown below the errors of manifests."""
 
 
 class ManifestErrors(ReconcilerError):
@@ -118,7 +118,7 @@ class UsageError(ReconcilerError):
 
 
 class NothingSelected(ReconcilerError):
-    """What selects targets matches none of them."""
+    """A selection that matches no target."""
 
 
 class PlanRefused(ReconcilerError):
@@ -134,11 +134,11 @@ class OutputFailed(ReconcilerError):
 
 
 class InventoryUnreadable(ReconcilerError):
-    """The list of what was applied cannot be read, so nothing is deleted by it.
+    """The inventory cannot be read, so no object is deleted because of it.
 
     Attributes:
-        reason: why.
-        remedy: what to do; empty if the reason contains it.
+        reason: of the failure.
+        remedy: the fix; empty if the reason contains it.
     """
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -148,7 +148,7 @@ class InventoryUnreadable(ReconcilerError):
 
 
 class InventoryNotStored(ReconcilerError):
-    """An apply is done, and the list of what was applied does not know of it."""
+    """An apply is done, and the inventory could not be updated."""
 
     exit_code = 3
 
@@ -162,7 +162,7 @@ class ServiceError(ReconcilerError):
         status: the HTTP status, or None without a response.
         ambiguous: whether a write may have been carried out nevertheless, by this or by an earlier attempt.
         sent: whether the request was sent at all, as far as known.
-        remedy: what to do about it, if that is the same for all requests; else empty.
+        remedy: the fix, if it is the same for all requests; else empty.
     """
 
     ambiguous: bool = False

@@ -33,13 +33,13 @@ from reconciler.service import Client
 CHECK_TOKEN = "check-token"  # noqa: S105 - of the sandbox only
 
 ODD: Sequence[Json] = (None, True, 7, "text", [], [[]], {}, {"id": "7"}, {"id": 7})
-"""Responses that no service should give, and that no run should die of."""
+"""Undocumented responses, which must not end a run with an exception."""
 
 
 def check_kind(
     kind: Kind, example: Path, route: ModuleType, *, state: Mapping[str, Any] | None = None, token: str = CHECK_TOKEN
 ) -> None:
-    """Lead a kind through its life on the sandbox, in both of its dialects.
+    """Test the life of a kind on the sandbox, in both of its dialects.
 
     The example is applied, reverted, applied again, exported and read again. Then its objects are renamed, deleted,
     created with what a creation needs and updated to what the example says, and pruned. Each step makes the requests
@@ -80,7 +80,7 @@ def _expect(truth: object, otherwise: str) -> None:
 
 
 def _check_declaration(kind: Kind) -> None:
-    """See that the kind explains itself, and is put together of what fits."""
+    """Check that the kind documents itself, and that its parts fit together."""
     for model in kind.models.values():
         of_fields = isinstance(model, type) and issubclass(model, Resource)
         item: Any = model if of_fields else _item_of(model)
@@ -116,7 +116,7 @@ def _item_of(model: Any) -> Any:
 
 
 def _state_of(sections: Sequence[Section]) -> dict[str, Any]:
-    """Return a service that holds the targets, all of which belong to the user behind the token."""
+    """Return a state with the targets, all owned by the user behind the token."""
     state: dict[str, Any] = {"users": [{"username": "checker", "tokens": [CHECK_TOKEN]}]}
     for level in (Level.GROUP, Level.PROJECT):
         state[f"{level}s"] = [
@@ -137,7 +137,7 @@ class _Life:
         self.done: list[TargetPlan] = []
 
     def lead(self, sections: Sequence[Section]) -> None:
-        """Go through all of it."""
+        """Run all steps."""
         before = self.shown(sections)
         changed = {change.address.target for change in self.settle("apply the example", *sections)}
         same = [str(section.target) for section in sections if section.target not in changed]
@@ -187,7 +187,7 @@ class _Life:
         self.expect(done.count(Delete) >= len(items), "the plan does not delete each object")
 
     def end_after(self, number: int, section: Section) -> None:
-        """Replace objects in a run that ends after some requests; see that one of them is under cover then."""
+        """Replace objects in a run that ends after some requests; check that each stays protected."""
         self.step = f"replace, and end after {number} requests"
         service: Any = _Ending(self.client, number)
         before = sum(map(len, self.shown([section]).values()))
@@ -197,14 +197,14 @@ class _Life:
         self.expect(after >= before, "something is left without cover")
 
     def another(self, part: Collection, target: Target, name: Key) -> Key:
-        """Return another name like this one."""
+        """Return another valid name."""
         tried = [f"{name}-2", f"{name}2", f"2{name}"]
         fine = [name for name in tried if not part.name_error(name) and not part.names.warning(target, name)]
         self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
         return fine[0]
 
     def revert(self, before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
-        """See that the way back from the last apply leads back, but for promotions and what the API cannot create."""
+        """Check that a revert restores the state before the apply, except for promotions and uncreatable parts."""
         self.step = "revert"
         way_back = WayBack(self.done, self.kinds, digest="")
         back = draw_plan(way_back.left, self.client, self.kinds, make=way_back.plan)
@@ -226,7 +226,7 @@ class _Life:
         self.expect(not different, f"not as before the apply: {', '.join(sorted(different))}")
 
     def shown(self, sections: Sequence[Section]) -> dict[tuple[Target, str], list[str]]:
-        """Return what the service shows of each part, without the IDs of objects."""
+        """Return the live fields of each part, without the IDs of objects."""
         live = read_live(_desired(sections), self.client, self.kinds)
         return {
             (target, part): sorted(
@@ -238,7 +238,7 @@ class _Life:
         }
 
     def settle(self, step: str, *sections: Section) -> list[Change]:
-        """Plan and apply; see that all is done as planned, and nothing left to do. Return the changes."""
+        """Plan and apply; check that all is done as planned, and that no change is left. Return the changes."""
         self.step = step
         self.sandbox.clear_log()
         plan = self.plan(sections)
@@ -256,11 +256,11 @@ class _Life:
         writes = [line for line in self.requests() if not line.startswith("GET ")]
         shown = [str(request) for target in self.done for change in target.changes for request in change.requests]
         self.expect(len(writes) == len(shown), f"writes {', '.join(writes)} instead of {', '.join(shown)}")
-        self.see_nothing_left(sections)
+        self.check_no_changes(sections)
         return list(plan.changes)
 
     def export(self, sections: Sequence[Section]) -> None:
-        """See that what is exported, and read again, leaves nothing to do."""
+        """Check that an export, read again, leaves no change."""
         self.step = "export"
         live = read_live(_desired(sections), self.client, self.kinds)
         again = []
@@ -269,7 +269,7 @@ class _Life:
             self.expect(self.kind.name in spec, f"nothing of {section.target} is exported")
             value = TypeAdapter(self.kind.models[section.target.level]).validate_json(dumps(spec[self.kind.name]))
             again.append(replace(section, wanted=self.kind.wanted(value, prune=False), prune=False))
-        self.see_nothing_left(again)
+        self.check_no_changes(again)
 
     def meet_odd_responses(self, sections: Sequence[Section]) -> None:
         """Read responses that are not as documented: whatever a kind raises there would end a run."""
@@ -280,8 +280,8 @@ class _Life:
                     reader: Any = _Odd(response)
                     read_part(reader, part, section.target, section.wanted.get(part.name, {}))
 
-    def see_nothing_left(self, sections: Sequence[Section]) -> None:
-        """See that a plan is empty."""
+    def check_no_changes(self, sections: Sequence[Section]) -> None:
+        """Check that a plan is empty."""
         left = [
             f"{type(change).__name__.lower()} {change.address.name or change.address.title}"
             for change in self.plan(sections).changes
@@ -289,7 +289,7 @@ class _Life:
         self.expect(not left, f"a second plan has changes: {', '.join(left)}")
 
     def plan(self, sections: Sequence[Section]) -> Plan:
-        """Return a plan, and see that it has no problems."""
+        """Return a plan, and check that it has no problems."""
         plan = draw_plan(_desired(sections), self.client, self.kinds)
         problems = [f"{problem.address.name or problem.address.title}: {problem.reason}" for problem in plan.problems]
         self.expect(not problems, f"the plan has problems: {'; '.join(problems)}")
@@ -302,7 +302,7 @@ class _Life:
         return lines
 
     def expect(self, truth: object, otherwise: str) -> None:
-        """Raise where something is not as it must be."""
+        """Raise if a condition does not hold."""
         _expect(truth, f"{self.kind.name}, {self.step} ({self.dialect} dialect): {otherwise}")
 
 
@@ -358,5 +358,5 @@ def _needed(item: Resource, part: Collection, name: Key) -> Resource:
 
 
 def _is_whole(item: Resource, part: Collection, name: Key) -> bool:
-    """Tell whether the fields are enough for a new object."""
+    """Return whether the fields are enough for a new object."""
     return not [*become(type(item)(), item).errors(), *part.names.rules(name, item, True)]

@@ -443,7 +443,7 @@ def _part_of(saved: "RunDocument", file: Path, part: str | None) -> "RunDocument
         UsageError: the plan is that of a shard already.
     """
     from reconciler.document.plans import plan_of, with_plan
-    from reconciler.engine.compare.selection import read_shard, share_plan
+    from reconciler.engine.compare.selection import plan_in_shard, read_shard
     from reconciler.kinds import all_kinds
 
     if part is None:
@@ -451,7 +451,7 @@ def _part_of(saved: "RunDocument", file: Path, part: str | None) -> "RunDocument
     if saved.shard:
         raise UsageError(f"{file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
     shard = read_shard(part)
-    return replace(with_plan(saved, share_plan(plan_of(saved), shard, all_kinds())), shard=shard)
+    return replace(with_plan(saved, plan_in_shard(plan_of(saved), shard, all_kinds())), shard=shard)
 
 
 def _canary_of(saved: "RunDocument", canary: str | None) -> "frozenset[Target]":

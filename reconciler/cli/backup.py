@@ -33,8 +33,8 @@ def backup(*, connection: ConnectionOptions, group: str, file: Path, wait: str) 
 
     --wait is about the export; --max-wait about a service that asks all requests to come back later.
     """
-    from reconciler.engine.roster import is_the_other
-    from reconciler.engine.why import correction
+    from reconciler.engine.roster import has_other_level
+    from reconciler.engine.why import path_remedy
     from reconciler.model.targets import Level, Target
     from reconciler.model.wording import counted
     from reconciler.service.backup import PAUSE, back_up
@@ -56,8 +56,8 @@ def backup(*, connection: ConnectionOptions, group: str, file: Path, wait: str) 
             done = back_up(group, file, client, seconds=seconds, pause=pause)
         except NotFound as error:
             target = Target(Level.GROUP, group)
-            error.remedy = f"there is no such group, or none this token may see; {correction(target, client)}"
-            if is_the_other(target, client):
+            error.remedy = f"there is no such group, or none this token may see; {path_remedy(target, client)}"
+            if has_other_level(target, client):
                 error.remedy = "this is a project, and only groups are backed up: name the group that it is in"
             raise
         except Forbidden as error:

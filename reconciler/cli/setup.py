@@ -166,11 +166,11 @@ def _check_targets(
     """Read the targets, and check what can be done there; nothing is written."""
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
     from reconciler.engine.plan import checked
-    from reconciler.engine.rules import requests_left
+    from reconciler.engine.rules import archived_check_requests
     from reconciler.service import Rate
 
     read = checked(run)
-    reads = client.traffic.requests - client.traffic.retries + requests_left(read)
+    reads = client.traffic.requests - client.traffic.retries + archived_check_requests(read)
     context = context_of(read, service, read_only=read_only)
     targets = check_targets(context)
     limit = Rate.parse(rate) if rate else None

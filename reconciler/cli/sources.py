@@ -75,7 +75,7 @@ def select(desired: "DesiredState", selection: SelectionOptions) -> "DesiredStat
     check_sections(selection.sections)
     chosen = run_selection(selection)
     selected = selecting.select(desired, chosen)
-    warn(selecting.remarks(chosen, desired))
+    warn(selecting.exclusion_warnings(chosen, desired))
     return selected
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from reconciler.doctor.findings import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
-from reconciler.engine.why import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of, whole_url
+from reconciler.engine.why import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of, url_remedy
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,
@@ -161,7 +161,7 @@ def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: 
 
 
 def _better_url(api_url: str) -> str:
-    return whole_url(api_url) or _over_tls(api_url) or "check the URL: another server, or a proxy, answers there"
+    return url_remedy(api_url) or _over_tls(api_url) or "check the URL: another server, or a proxy, answers there"
 
 
 def _over_tls(api_url: str) -> str:

@@ -11,21 +11,21 @@ from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, 
 from reconciler.engine.compare.selection import restrict
 from reconciler.engine.crew import ask_each
 from reconciler.engine.planned import Planned
-from reconciler.engine.rules import why_not_followed
+from reconciler.engine.rules import move_obstacles
 from reconciler.engine.why import (
     NO_RECORD,
     REFUSALS,
     Caller,
     ProjectRecord,
     RefusedAccess,
+    absence_obstacle,
     not_found,
-    other_way_out,
+    omission_remedy,
     read_membership,
+    read_obstacle,
     read_record,
     record_would_tell,
     role_name,
-    why_absent,
-    why_unread,
 )
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests
@@ -91,7 +91,7 @@ def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> C
     moved = {
         target: obstacle
         for target, move in checked.roster.moves.items()
-        for obstacle in why_not_followed(target, move, follow=checked.run.follow_moved)
+        for obstacle in move_obstacles(target, move, follow=checked.run.follow_moved)
     }
     failed = checked.run.scope.failed
     plan = checked.plan if failed is None else restrict(checked.plan, failed)
@@ -112,7 +112,7 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
 
     def ask(target: Target, reader: Reader) -> Record:
         if target in hidden:
-            return why_absent(target, reader, lambda: context.caller)
+            return absence_obstacle(target, reader, lambda: context.caller)
         if target.level is Level.GROUP and target not in explained:
             return read_membership(target, reader, context.caller)
         record = read_record(target, reader, context.caller)
@@ -209,10 +209,10 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
             context.needs(section),
             known,
             context.caller,
-            other_way_out(section),
+            omission_remedy(section),
             status=unread[0].status,
         )
-        why: Obstacle | None = why_unread(refusal, unread[0].reason)
+        why: Obstacle | None = read_obstacle(refusal, unread[0].reason)
     else:
         read = Permission.YES
         write, why = _write_permission(section, record, context)
@@ -249,7 +249,7 @@ def _write_obstacle(
     if not isinstance(record, ProjectRecord):
         source = "role in the group" if section.target.level is Level.GROUP else "project's record"
         return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {record}")
-    refusal = RefusedAccess(where, needs, record, context.caller, other_way_out(section), writing=True)
+    refusal = RefusedAccess(where, needs, record, context.caller, omission_remedy(section), writing=True)
     obstacle = next(refusal.reasons, None)
     if obstacle is not None:
         return Permission.NO, obstacle

@@ -15,7 +15,7 @@ from reconciler.edit.sandbox_state import sandbox_state
 from reconciler.edit.sections import Exported, Spec, export_target
 from reconciler.edit.share import shared
 from reconciler.edit.targets import ExportRequest, ResolvedTarget
-from reconciler.engine.why import ProjectRecord, unfit
+from reconciler.engine.why import ProjectRecord, section_obstacles
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.layers import (
@@ -303,7 +303,9 @@ class _Writing:
             return frozenset()
         record = ProjectRecord(archived=member.archived, off=member.off)
         return frozenset(
-            kind.name for kind in self.kinds.values() if any(unfit(resolved.target.address, kind.needs, record))
+            kind.name
+            for kind in self.kinds.values()
+            if any(section_obstacles(resolved.target.address, kind.needs, record))
         )
 
     def _above(self, beneath: Mapping[Exported, tuple[Layer, ...]]) -> dict[ResolvedTarget, Spec]:

@@ -7,7 +7,7 @@ from reconciler.edit.left_out import LeftOut
 from reconciler.edit.targets import ExportRequest, ResolvedTarget, ResolvedTargets, resolve_targets
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import learn_ids, read_part
-from reconciler.engine.why import REFUSALS, ProjectRecord, together, unfit, with_causes
+from reconciler.engine.why import REFUSALS, ProjectRecord, combined, section_obstacles, with_causes
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
@@ -118,9 +118,11 @@ def _explained(
             target, section, _ = place
             member = members.get(target)
             record = ProjectRecord(archived=member.archived, off=member.off) if member else ProjectRecord()
-            known = [*unfit(target.address, kinds[section].needs, record)] if part.status in REFUSALS else []
+            known = (
+                [*section_obstacles(target.address, kinds[section].needs, record)] if part.status in REFUSALS else []
+            )
             # The target is there: its record or its group's list was read.
-            explained[place] = replace(part, absent=False, cause=together(known) if known else None)
+            explained[place] = replace(part, absent=False, cause=combined(known) if known else None)
             if not known:
                 sections.setdefault(target, []).append(Section(target, section, {place[2]: {}}))
     desired = DesiredState(tuple(DesiredTarget(target, tuple(own), "") for target, own in sections.items()), "")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from reconciler.engine.crew import ask_each
 from reconciler.engine.discovery import GroupListing, discover
 from reconciler.engine.read import answer_or_error
-from reconciler.engine.roster import OTHER, TargetRecord, fetch_record, is_the_other
-from reconciler.engine.why import correction
+from reconciler.engine.roster import OTHER_LEVEL, TargetRecord, fetch_record, has_other_level
+from reconciler.engine.why import path_remedy
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path
@@ -147,11 +147,11 @@ def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool] 
     if not isinstance(answer, NotFound):
         return answer
     why = f"no such {target.level}, or not visible to this token"
-    if is_the_other(target, reader):
-        other = OTHER[target.level]
+    if has_other_level(target, reader):
+        other = OTHER_LEVEL[target.level]
         why = f"this is a {other}, not a {target.level}; give it as --{other}"
     else:
-        why = f"{why}; {correction(target, reader)}"
+        why = f"{why}; {path_remedy(target, reader)}"
     return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
 

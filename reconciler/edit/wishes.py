@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.edit.edits import Add, Drop, Put, Rename
 from reconciler.edit.place import Wish
 from reconciler.edit.sections import declarable, item_fields
-from reconciler.engine.compare.collections import without_itself
+from reconciler.engine.compare.collections import without_own_project
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.manifests.layers import OLD_NAMES, Stack, literal
 from reconciler.manifests.sources import Steps
@@ -215,7 +215,7 @@ class _Drift:
     def _objects(self, part: Collection) -> list[LiveRecord]:
         read = self.live.parts[self.target, self.section.kind, part.name]
         objects = read.own if isinstance(read, Objects) else ()
-        return without_itself(DeclaredPart(self.section, part, self.live), objects)
+        return without_own_project(DeclaredPart(self.section, part, self.live), objects)
 
     def _record(self, part: Any, name: Key | None) -> LiveRecord:
         """Return what a change is about: a settings record, or the object of a name."""

@@ -1,7 +1,7 @@
-"""The audit, for `drift --who` and `--restored`: who made differences, and what was changed and put back; no guesses.
+"""The audit for `drift --who` and `--restored`: authors of differences, and values that were changed and restored.
 
-The events of targets are read, each target's once. An administrator's token reads those of all targets as one list. Any
-other token is refused that list, and asks for each target.
+Begin with `with_audit`. Each target's events are read once. An administrator's token reads those of all targets as one
+list; any other token is refused that list, and reads a list for each target.
 """
 
 import logging
@@ -32,32 +32,32 @@ from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.model.wording import counted
 
 EVENTS_PER_TARGET = 100
-"""How many of the newest events are read of a target: one page."""
+"""The number of newest events that are read for a target: one page."""
 
 LEVELS = {"Group": Level.GROUP, "Project": Level.PROJECT}
-"""By the type of an event's entity."""
+"""The level for each type of an event's entity."""
 
 
 Former = Mapping[tuple[str, str, Key], Several[int]]
-"""The IDs of objects that an apply has made or found, by section, part and name: what is gone has none in any list."""
+"""The recorded IDs of objects, by section, part and name: lists have no ID of a deleted object."""
 
 
 Events = Mapping[Target, Sequence[AuditEvent]]
 """The events of targets, the newest first."""
 
 Pairs = Sequence[tuple[AuditEvent, Traced]]
-"""Events, each with what it did to a part."""
+"""Events, each with one change that it made to a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValue:
-    """A field, or an object, that is as the manifests declare it.
+    """A field, or an object, whose value is as declared.
 
     Attributes:
         address: of the object.
-        names: the identities of all that it is called; None for a settings section.
+        names: the identities of all its names; None for a settings section.
         field: None for the whole object.
-        value: as it is; of an object, whether it is there.
+        value: the live value; for an object, whether it exists.
     """
 
     address: Address
@@ -67,9 +67,9 @@ class DeclaredValue:
 
 
 def with_audit(planned: Planned) -> tuple[Plan, tuple[Remark, ...]]:
-    """Return the plan with who made its differences, and with what was changed and put back, if that is asked.
+    """Return the plan with the authors of differences, and with restored values, if the run asks for them.
 
-    The second value is what is not known of that.
+    The second value is log messages about events that could not be read.
     """
     plan, scope, kinds = planned.plan, planned.run.scope, planned.run.kinds
     who, back = scope.who_after, scope.restored_after
@@ -116,7 +116,7 @@ def with_audit(planned: Planned) -> tuple[Plan, tuple[Remark, ...]]:
 
 
 def _former(planned: Planned) -> Mapping[Target, Former]:
-    """Return the IDs that the inventory has of the objects of targets."""
+    """Return the IDs that the inventory has recorded for the objects of targets."""
     opened = planned.run.inventory
     if opened.stored is None:
         return {}
@@ -133,11 +133,11 @@ def _former(planned: Planned) -> Mapping[Target, Former]:
 def _read(
     planned: Planned, targets: Sequence[Target], after: datetime, *, as_one: bool
 ) -> tuple[Events, tuple[Remark, ...]]:
-    """Return the events of targets since some moment, and remarks about those that cannot be read.
+    """Return the events of targets since a moment, and log messages about events that cannot be read.
 
     Args:
-        planned: all that is known.
-        targets: whose events are wanted.
+        planned: the plan.
+        targets: the targets to read events of.
         after: the moment.
         as_one: whether a list of the events of all targets is worth a request.
     """
@@ -145,6 +145,7 @@ def _read(
     remarks: list[Remark] = []
     if as_one and len(targets) > 1:
         try:
+            # One list instead of a request for each target; only administrators may read it.
             answer = planned.roster.pages(f"audit_events?created_after={since}")
             return _by_target(planned.live, targets, answer), ()
         except Forbidden:
@@ -171,7 +172,7 @@ def _read(
 
 
 def _by_target(live: LiveState, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
-    """Return the events of targets, out of those of all; by ID where that is known, else by path."""
+    """Return the events of all targets by target, matched by ID where it is known, else by path."""
     known: dict[Identity, Target] = {}
     for target in targets:
         number = (
@@ -193,7 +194,7 @@ def _newest_first(answer: Iterable[Json]) -> tuple[AuditEvent, ...]:
 
 
 def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
-    """Yield each reason why events cannot be read, once."""
+    """Yield one log message for each reason why events cannot be read."""
     for reason, number in reasons.items():
         yield (
             logging.WARNING,
@@ -202,14 +203,14 @@ def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
         )
 
 
-def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, former: Former) -> TargetPlan:
-    """Return a target whose changes say who made what is live, wherever an event explains it.
+def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former) -> TargetPlan:
+    """Return a target whose changes name the author of the live value, wherever an event explains it.
 
     Args:
         target: of a plan.
         events: of the target, the newest first.
         kinds: all kinds.
-        former: of the target, by the inventory.
+        recorded_ids: of the target, by the inventory.
     """
     traced: dict[str, Pairs] = {}
 
@@ -220,21 +221,21 @@ def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds
             return change
         if section not in traced:
             traced[section] = [(event, mark) for event in events for mark in trace(event)]
-        author = _author(change, traced[section], kinds, former)
+        author = _author(change, traced[section], kinds, recorded_ids)
         return with_note(change, "changed_by", None if author is None else author.data)
 
     return target.with_changes(with_author)
 
 
 def _changed_by(event: AuditEvent) -> ChangedBy:
-    """Return who made an event, and when."""
+    """Return the author and the time of an event."""
     return ChangedBy(event.author, event.time.astimezone(UTC))
 
 
-def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> ChangedBy | None:
-    """Return who made a difference, and when: the newest event about it, if what is live is as the event left it."""
+def _author(change: Change, traced: Pairs, kinds: Kinds, recorded_ids: Former) -> ChangedBy | None:
+    """Return the author of a difference: that of its newest event, if the live value is the one that it set."""
     part = kinds[change.address.section].part(change.address.part)
-    names = {_identity(name, part) for name in _names_of_change(change, former)}
+    names = {_identity(name, part) for name in _names_of_change(change, recorded_ids)}
     about = [
         (event, mark)
         for event, mark in traced
@@ -251,13 +252,15 @@ def _author(change: Change, traced: Pairs, kinds: Kinds, former: Former) -> Chan
     return None if event is None else _changed_by(event)
 
 
-def _names_of_change(change: Change, former: Former) -> list[Key]:
-    """Return all that an object is called; of one that is there, by its ID: others may have had its name before.
+def _names_of_change(change: Change, recorded_ids: Former) -> list[Key]:
+    """Return all names of a changed object, and its ID, since another object may have had its name before.
 
-    Of one that is gone, the list has its ID: events call some objects by words of their own, such as `All Members`.
+    A deleted object has the recorded IDs: events call some objects by words of their own, such as `All Members`.
     """
     address = change.address
-    gone = former.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
+    gone = (
+        recorded_ids.get((address.section, address.part, address.name or ""), ()) if isinstance(change, Create) else ()
+    )
     number = change.target_id if isinstance(change, Create) else change.read.id
     return [name for name in (address.name, number, *gone) if name is not None]
 
@@ -275,13 +278,13 @@ def _find_restored(
     events: Sequence[AuditEvent],
     kinds: Kinds,
 ) -> Iterator[Finding]:
-    """Yield what was changed and put back in the sections of a target.
+    """Yield the values of a target's sections that were changed and restored.
 
     Args:
         planned: of a plan.
-        differing: the same, with what is not changed for an obstacle: what differs now is an ordinary difference.
-        desired: what is declared of it.
-        live: what was read.
+        differing: the same with the changes that an obstacle prevents: a present difference was not restored.
+        desired: the declarations of the target.
+        live: the live state.
         events: of the target, the newest first.
         kinds: all kinds.
     """
@@ -295,6 +298,7 @@ def _restored_in_section(
     changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
     kind = kinds[declared.kind]
+    # Oldest first: a value is restored only after it was changed.
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]
@@ -304,8 +308,8 @@ def _restored_in_section(
                 yield from _round_trips(setting, about, part)
 
 
-def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> Iterator[DeclaredValue]:
-    """Yield all that the manifests declare of a part, with its value now."""
+def _declared(section: Section, part: Part, live: LiveState, traced: Pairs) -> Iterator[DeclaredValue]:
+    """Yield all declared objects and fields of a part, with their live values."""
     address = partial(Address, section.target, section.kind, part.name, part.title)
     wanted = section.wanted.get(part.name)
     live_part = live.parts.get((section.target, section.kind, part.name))
@@ -322,7 +326,7 @@ def _declared(section: Section, part: Part, live: LiveState, about: Pairs) -> It
             yield DeclaredValue(address(name), names, None, bool(records))
         if resource is not None and len(records) == 1:
             yield from _fields(resource, records[0], address(name), names)
-    for _, mark in about if section.prune else ():
+    for _, mark in traced if section.prune else ():
         names = frozenset(map(part.identity, mark.names))
         if names and not names & known:
             known |= names
@@ -341,7 +345,7 @@ def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
 
 
 def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
-    """Yield what differs of a part: the identity of the object, and a field, or None for the whole object."""
+    """Yield the identity of each object of a part that differs, with the field, or None for the whole object."""
     for change in changes:
         if change.address.part == part.name:
             name = change.address.name
@@ -351,20 +355,20 @@ def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozense
 
 
 def _concerns(names: frozenset[Key] | None, field: str | None, declared: DeclaredValue) -> bool:
-    """Return whether a difference is about something declared; one of a whole object is about all of its fields."""
+    """Return whether a difference is about a declared value; one of a whole object is about all its fields."""
     same = names is None or bool(names & (declared.names or frozenset()))
     return same and field in (None, declared.field)
 
 
-def _round_trips(declared: DeclaredValue, about: Pairs, part: Part) -> Iterator[Finding]:
-    """Yield each time that something was changed and put back.
+def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
+    """Yield each time that a value was changed and restored.
 
-    What an object was created with is no change of it: only what was as declared can be changed and put back. An entry
-    of a list that no response calls by its name is no claim either.
+    The initial value of an object is no change of it: only a declared value can be changed and restored. An entry
+    of a list whose name no response shows proves nothing either.
     """
     left: tuple[AuditEvent, Json] | None = None
     was_declared = True
-    for event, mark in about:
+    for event, mark in traced:
         if not _is_about(declared, mark, part):
             continue
         if mark.field != declared.field:

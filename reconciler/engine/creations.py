@@ -1,4 +1,4 @@
-"""Which targets do not exist yet, whether they can be created, and how imports into the others are going."""
+"""The targets that do not exist yet, and the imports into existing targets. Begin with `find_absent`."""
 
 import logging
 import os
@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from reconciler.engine.crew import ask_each
 from reconciler.engine.imports import ImportState, ask_import
-from reconciler.engine.roster import Answer, Answers, Roster, There, is_the_other, missing_group
+from reconciler.engine.roster import Answer, Answers, ExistingTarget, Roster, has_other_level, missing_group
 from reconciler.engine.run import Remark
-from reconciler.engine.why import refuse_unless_api, the_other
+from reconciler.engine.why import refuse_unless_api, wrong_level_obstacle
 from reconciler.errors import ServiceError
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.project_sets import Discovered
@@ -21,22 +21,22 @@ from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import Identity, Level, Target
 
-NOT_ASKED = There(0)
-"""The answer about a target that was not asked for."""
+NOT_ASKED = ExistingTarget(0)
+"""The answer for a target that was not looked up."""
 
-Standing = ToCreate | Obstacle
-"""How a target that does not exist is created, or why nothing of it can be planned."""
+AbsentTarget = ToCreate | Obstacle
+"""The creation of a target that does not exist, or the obstacle that prevents planning it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """The targets of which nothing can be read, and the imports into the others.
+    """The targets that do not exist, and the imports into existing targets.
 
     Attributes:
-        created: how a target is created, by `Target.identity`.
-        obstacles: why nothing of a target can be planned, by `Target.identity`.
-        importing: the targets that an import is filling at the moment.
-        left_out: by target what its import has left out; it has finished.
+        created: the creations, by `Target.identity`.
+        obstacles: the targets of which nothing can be planned, by `Target.identity`.
+        importing: the targets with a running import.
+        left_out: the objects that a finished import has left out, in words, by target.
     """
 
     created: Mapping[Identity, ToCreate]
@@ -52,14 +52,14 @@ def find_absent(
     ids: Mapping[Reference, int],
     api_url: str = "",
 ) -> Existence:
-    """Ask which targets exist, of those that may be created; and how imports into them are going.
+    """Look up which of the targets that may be created exist, and the state of imports into them.
 
     Args:
         targets: what is to be planned.
         whole: all targets that the manifests declare.
         roster: the service.
-        ids: of the projects that lists have shown.
-        api_url: of the service, to be doubted where nothing exists; empty if it is not.
+        ids: the numeric IDs of the projects that lists have shown.
+        api_url: of the service, to check if no target exists; empty to skip the check.
 
     Raises:
         ConfigurationError: nothing exists, because the URL is not that of an API.
@@ -70,19 +70,23 @@ def find_absent(
         return Existence({}, {})
     names = {target.target.identity for target in creating}
     numbers = {name: ids.get(Reference(name[0], str(name[1]))) for name in names}
-    listed: dict[Identity, Answer] = {name: There(number) for name, number in numbers.items() if number is not None}
-    answers = roster.find((target.target for target in creating), created=names, known=listed)
-    if creating and not any(isinstance(answer, There) for answer in answers.values()):
+    listed: dict[Identity, Answer] = {
+        name: ExistingTarget(number) for name, number in numbers.items() if number is not None
+    }
+    answers = roster.find((target.target for target in creating), to_create=names, known=listed)
+    if creating and not any(isinstance(answer, ExistingTarget) for answer in answers.values()):
         refuse_unless_api(roster, api_url)
     imports = _ask_imports(roster, creating)
     whole = tuple(whole)
-    absent = standings(targets, whole, answers)
+    absent = absent_targets_of(targets, whole, answers)
+    # The service refuses a path that the other level has only when it is created: asked before, so that the plan shows
+    # it.
     taken = _ask_others(roster, absent)
-    absent = standings(targets, whole, answers, taken) if taken else absent
+    absent = absent_targets_of(targets, whole, answers, taken) if taken else absent
     states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
     return Existence(
-        {name: standing for name, standing in absent.items() if isinstance(standing, ToCreate)},
-        {name: standing for name, standing in absent.items() if isinstance(standing, Obstacle)}
+        {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, ToCreate)},
+        {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, Obstacle)}
         | _not_imported(imports),
         frozenset(target for target, state in states.items() if state.is_running),
         {target: state.left_out for target, state in states.items() if state.left_out},
@@ -92,21 +96,21 @@ def find_absent(
 def with_archived(
     manifests: Manifests, desired: DesiredState, groups: Discovered, paths: Mapping[Target, str], answers: Answers
 ) -> tuple[Manifests, DesiredState]:
-    """Recompute archived projects that documents create: sets select them as if they were to be created.
+    """Recompute archived projects that a document creates; sets had treated them as new.
 
-    Before they were asked for, nothing showed that they are archived, since no list shows them.
+    Lists do not show archived projects, so that only their own records, read since, show that they exist.
 
     Args:
         manifests: with the members of groups.
-        desired: what is to be planned.
+        desired: the part of the manifests to plan.
         groups: the members of groups.
-        paths: the full paths of the targets that were asked for by ID.
-        answers: which targets exist.
+        paths: the full paths of targets that are declared by ID.
+        answers: the existing targets.
     """
     archived = tuple(
         Member(str(path), archived=True, id=answer.id)
         for (_, path), answer in answers.items()
-        if isinstance(answer, There) and answer.archived
+        if isinstance(answer, ExistingTarget) and answer.archived
     )
     if not archived:
         return manifests, desired
@@ -125,49 +129,51 @@ def with_archived(
 
 
 def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
-    """Return a plan that says which targets imports are filling."""
+    """Return a plan that marks the targets with a running import."""
     if not importing:
         return plan
     targets = (replace(target, importing=True) if target.target in importing else target for target in plan.targets)
     return replace(plan, targets=tuple(targets))
 
 
-def left_out_remarks(left_out: Mapping[Target, str]) -> Iterator[Remark]:
-    """Yield what imports have left out: the run that began them may have ended before."""
-    for target, what in left_out.items():
+def left_out_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
+    """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
+    for target, what in omissions.items():
         yield logging.DEBUG, f"the import of {target} has left out {what}"
-    if left_out:
-        others = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+    if omissions:
+        others = f" and {len(omissions) - 1} more" if len(omissions) > 1 else ""
         yield (
             logging.INFO,
-            f"The import of {next(iter(left_out))}{others} has left something out (--verbose shows what); once you "
+            f"The import of {next(iter(omissions))}{others} has left something out (--verbose shows what); once you "
             "have checked the project, remove `import` from its manifest",
         )
 
 
-def _ask_others(roster: Roster, absent: Mapping[Identity, Standing]) -> dict[Identity, Obstacle]:
-    """Ask whether a group has the path of a project that is to be created, or a project that of a group.
+def _ask_others(roster: Roster, absent: Mapping[Identity, AbsentTarget]) -> dict[Identity, Obstacle]:
+    """Look up whether a group has the path of a project to be created, or the reverse.
 
-    Nobody can have it in a group that is to be created itself; the namespace of a user holds no groups.
+    The path is free in a group that is to be created itself, and in the namespace of a user, which holds no groups.
     """
     parents = {
         name: roster.answers.get((Level.GROUP, to_create.namespace.path.casefold()))
         for name, to_create in absent.items()
         if isinstance(to_create, ToCreate)
     }
-    inside = [Target(*name) for name, parent in parents.items() if isinstance(parent, There) and not parent.personal]
-    taken = ask_each(is_the_other, inside, roster)
-    return {target.identity: the_other(target) for target, is_taken in taken.items() if is_taken}
+    inside = [
+        Target(*name) for name, parent in parents.items() if isinstance(parent, ExistingTarget) and not parent.personal
+    ]
+    taken = ask_each(has_other_level, inside, roster)
+    return {target.identity: wrong_level_obstacle(target) for target, is_taken in taken.items() if is_taken}
 
 
 def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[Target, ImportState | ServiceError]:
-    """Ask how the imports into the projects that exist are going."""
+    """Read the state of the imports into projects that exist."""
     imported = {
         target.target: os.environ.get(target.creation.source.token_env, "").strip()
         for target in creating
         if target.creation is not None
         and target.creation.source
-        and isinstance(roster.answers[target.target.identity], There)
+        and isinstance(roster.answers[target.target.identity], ExistingTarget)
     }
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
@@ -175,7 +181,7 @@ def _ask_imports(roster: Roster, creating: Iterable[DesiredTarget]) -> Mapping[T
 
 
 def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, Obstacle]:
-    """Return the targets of which nothing is planned: their imports have failed, or nobody knows."""
+    """Return the obstacles of targets whose import has failed, or has an unknown state."""
     causes: dict[Identity, Obstacle] = {}
     for target, state in imports.items():
         if isinstance(state, ServiceError):
@@ -185,54 +191,57 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
     return causes
 
 
-def standings(
+def absent_targets_of(
     targets: Collection[DesiredTarget],
     whole: Iterable[DesiredTarget],
     answers: Answers,
     taken: Mapping[Identity, Obstacle] = MappingProxyType({}),
-) -> dict[Identity, Standing]:
-    """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
+) -> dict[Identity, AbsentTarget]:
+    """Return the targets that do not exist, by `Target.identity`: each with its creation or an obstacle.
 
     Args:
         targets: what is to be planned.
         whole: all targets that the manifests declare.
-        answers: which targets are there.
-        taken: the targets that cannot be created, since a group or project has the path.
+        answers: the existing targets.
+        taken: the obstacles of targets whose path belongs to a target of the other level.
     """
     creations = {target.target.identity: target for target in whole if target.creation is not None}
-    absent: dict[Identity, Standing] = {}
-    spared = without_creation(targets)
+    absent: dict[Identity, AbsentTarget] = {}
+    skipped_creations = without_creation(targets)
     wanted = [
         target for target in targets if isinstance(target.target.ref, str) and (target.sections or target.creation)
     ]
+    # Groups come before their subgroups and projects, which need the result for the group.
     for target in sorted(wanted, key=lambda target: str(target.target.ref).count("/")):
-        standing = taken.get(target.target.identity) or _standing(target, answers, absent, creations, spared)
-        if standing is not None:
-            absent[target.target.identity] = standing
+        absent_target = taken.get(target.target.identity) or _absent_target(
+            target, answers, absent, creations, skipped_creations
+        )
+        if absent_target is not None:
+            absent[target.target.identity] = absent_target
     return absent
 
 
-def _standing(
+def _absent_target(
     declared: DesiredTarget,
     answers: Answers,
-    absent: Mapping[Identity, Standing],
+    absent: Mapping[Identity, AbsentTarget],
     creations: Mapping[Identity, DesiredTarget],
-    spared: Collection[Identity],
-) -> Standing | None:
-    """Return how a target is to be created, or why it cannot be planned; None where it is there."""
+    skipped_creations: Collection[Identity],
+) -> AbsentTarget | None:
+    """Return the creation or the obstacle of a target; None if it exists."""
     target, creation = declared.target, declared.creation
     group, answer = missing_group(target, answers) or ("", answers.get(target.identity, NOT_ASKED))
-    if isinstance(answer, There):
+    if isinstance(answer, ExistingTarget):
         return None
     if isinstance(answer, ServiceError):
         return Obstacle(target.address, f"cannot be read: {answer}")
     if creation is None and target.identity in creations:
-        return why_missing(target, creations, spared)
+        return missing_target_obstacle(target, creations, skipped_creations)
     if creation is None:
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
         reason = f"{missing}, and no manifest creates this {target.level}"
         return Obstacle(target.address, reason, "declare `create`, or correct the path")
-    namespace = _namespace(target, answers, absent, creations, spared)
+    namespace = _namespace(target, answers, absent, creations, skipped_creations)
     if isinstance(namespace, Obstacle):
         return namespace
     above = absent.get((Level.GROUP, namespace.path.casefold()))
@@ -241,13 +250,13 @@ def _standing(
 
 
 def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limited: bool) -> Obstacle | None:
-    """Return that a visibility is not known, or that the service refuses it.
+    """Return an obstacle if the visibility of a new target is unknown, or refused by the service.
 
     Args:
-        target: what is created.
-        creation: how.
-        namespace: where.
-        limited: whether the visibility of the namespace is known to be the greatest there.
+        target: the new target.
+        creation: its declaration.
+        namespace: the group it is created in.
+        limited: whether the visibility of the namespace is known to be the upper bound.
     """
     wanted, greatest = creation.visibility, namespace.visibility
     if creation.source is not None or creation.archive is not None or not namespace.path:
@@ -265,49 +274,51 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
 def _namespace(
     target: Target,
     answers: Answers,
-    absent: Mapping[Identity, Standing],
+    absent: Mapping[Identity, AbsentTarget],
     creations: Mapping[Identity, DesiredTarget],
-    spared: Collection[Identity],
+    skipped_creations: Collection[Identity],
 ) -> Namespace | Obstacle:
-    """Return where a target is created, or why it cannot be."""
+    """Return the namespace that a target is created in, or the obstacle to creating it."""
     path = target.parent
     if not path:
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
     match answers.get(parent.identity), absent.get(parent.identity):
-        case There() as there, _:
+        case ExistingTarget() as there, _:
             return _in_existing(target, there)
         case _, ToCreate(creation=above, namespace=namespace):
             # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Obstacle():
             return Obstacle(target.address, f"{parent} cannot be created")
-    return why_missing(parent, creations, spared)
+    return missing_target_obstacle(parent, creations, skipped_creations)
 
 
-def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
-    """Return a namespace that exists, or why the target cannot be created in it."""
+def _in_existing(target: Target, parent: ExistingTarget) -> Namespace | Obstacle:
+    """Return an existing namespace, or the obstacle to creating the target in it."""
     path = target.parent
-    if there.moved_to:
+    if parent.moved_to:
         return Obstacle(
-            target.address, f"group {path} has moved to {there.moved_to}", "use its new path in the manifest"
+            target.address, f"group {path} has moved to {parent.moved_to}", "use its new path in the manifest"
         )
-    if there.personal and target.level is Level.GROUP:
+    if parent.personal and target.level is Level.GROUP:
         reason = f"{path} is the namespace of a user, which holds no groups"
         return Obstacle(target.address, reason, "correct the path")
-    return Namespace(path, there.id, there.visibility)
+    return Namespace(path, parent.id, parent.visibility)
 
 
 def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
-    """Return the targets of which `--section` leaves nothing, not even the creation; other narrowings drop targets."""
+    """Return the targets that `--section` leaves without sections and without their creation."""
     return frozenset(target.target.identity for target in targets if not target.sections and target.creation is None)
 
 
-def why_missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
-    """Return that a target is missing, which some document may create."""
+def missing_target_obstacle(
+    target: Target, creations: Mapping[Identity, DesiredTarget], skipped_creations: Collection[Identity]
+) -> Obstacle:
+    """Return the obstacle of a missing target that some document may create."""
     declared = creations.get(target.identity)
     if declared is not None:
-        by_section = target.identity in spared
+        by_section = target.identity in skipped_creations
         narrowing, remedy = (
             ("`--section`", "run without `--section`")
             if by_section

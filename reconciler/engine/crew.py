@@ -1,4 +1,4 @@
-"""Threads that do the same work for many things, as many at once as the service may be asked for."""
+"""Threads for parallel requests, as many as the service may be asked for at once. Begin with `side_by_side`."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 from reconciler.model.protocols import Concurrency, Reader
 
 GLANCE = 0.5
-"""After how many seconds, at most, the main thread notices a signal that another thread has received."""
+"""The most seconds until the main thread notices a signal that another thread has received."""
 
 MOST_HELPERS = 64
-"""Workers that share tasks at most."""
+"""The most workers that help with the tasks of one `share_tasks`."""
 
 Task = TypeVar("Task")
 Question = TypeVar("Question", bound=Hashable)
@@ -33,12 +33,12 @@ def ask_each(
 def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: Concurrency) -> list[Result]:
     """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
 
-    The number is looked at whenever a task ends: workers are started, and end, as it says.
+    The concurrency is read again whenever a task ends: workers are started, or end, accordingly.
 
-    The first exception ends it: tasks that have not begun are dropped, and those that have are waited for. A
-    `KeyboardInterrupt` waits for nothing: the threads are daemons, so that an answer that never comes cannot keep the
-    process. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more than its
-    result.
+    The first exception ends the work: pending tasks are dropped, and running tasks are waited for. A
+    `KeyboardInterrupt` waits for no task: the threads are daemons, so that a response that never comes cannot keep the
+    process alive. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more
+    than its result.
     """
     results: dict[int, Result] = {}
 
@@ -51,10 +51,10 @@ def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurre
 
 
 class Crew(Generic[Task]):
-    """Threads that share tasks, as `side_by_side` says; some tasks may come up while others are worked on.
+    """Threads that share tasks, as in `side_by_side`; a task may add further tasks.
 
     Attributes:
-        is_over: whether the run has ended, with all done or with an error.
+        is_over: whether the work has ended, with all tasks done or with an error.
     """
 
     def __init__(self, work: Callable[[Task], None], tasks: Iterable[Task], concurrency: Concurrency) -> None:
@@ -69,7 +69,7 @@ class Crew(Generic[Task]):
         self._changing = Lock()
 
     def run(self) -> None:
-        """Return once all is done."""
+        """Work on the tasks until all are done."""
         try:
             self._has_room()
             # A worker is in the list before the one that starts it ends.
@@ -83,7 +83,7 @@ class Crew(Generic[Task]):
             raise self._errors[0]
 
     def _wait_for_one(self) -> None:
-        """Wait until a worker ends; look up now and then, since a signal may come right before the waiting begins."""
+        """Wait until a worker ends."""
         while True:
             try:
                 return self._ended.get(timeout=GLANCE)
@@ -91,20 +91,22 @@ class Crew(Generic[Task]):
                 continue
 
     def add(self, task: Task, *, first: bool = False) -> None:
-        """Add a task; to be called by a task. It is dropped if the run has ended."""
+        """Add a task, from within a task. It is dropped if the work has ended."""
         with self._changing:
             if not self.is_over:
                 (self._todo.appendleft if first else self._todo.append)(task)
         self._has_room()
 
     def _has_room(self) -> bool:
-        """Start the workers for which there is room; return whether there is room for those that are there."""
+        """Start as many workers as the concurrency allows; return whether it allows those that are running."""
         number = self._concurrency()
         with self._changing:
             room = number - len(self._workers) + self._gone
             for _ in range(min(room, len(self._todo))):
                 self._workers.append(Thread(target=self._work_on, daemon=True))
                 self._workers[-1].start()
+            # A worker too many ends after its task: counted here, under the lock, so that two workers do not both end
+            # for one.
             self._gone += room < 0
             return room >= 0
 
@@ -120,7 +122,7 @@ class Crew(Generic[Task]):
         self._ended.put(None)
 
     def _taken(self) -> Iterator[Task]:
-        """Take one task after the other, as other threads do too. Whoever finds none is gone before any is added."""
+        """Yield one task after the other, shared with other threads."""
         while True:
             with self._changing:
                 if not self._todo:
@@ -130,16 +132,16 @@ class Crew(Generic[Task]):
             yield task
 
     def _end(self) -> None:
-        """Drop the tasks that have not begun, and those that are still added."""
+        """Drop the pending tasks, and all that are added later."""
         with self._changing:
             self.is_over = True
             self._todo.clear()
 
 
-def share(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """Do the same work for some tasks, within a task of a crew, together with its workers that have nothing else to do.
+def share_tasks(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """Do the same work for some tasks, within a task of a crew, with the help of its idle workers.
 
-    The results are in the order of the tasks; there are fewer if the run of the crew ends meanwhile.
+    The results are in the order of the tasks; there are fewer if the work of the crew ends meanwhile.
     """
     todo = Queue[tuple[int, Task]]()
     for numbered in enumerate(tasks):

@@ -11,12 +11,19 @@ from typing import TypeVar
 
 from reconciler.engine.compare.obstacles import without
 from reconciler.engine.compare.selection import select
-from reconciler.engine.crew import Crew, share
+from reconciler.engine.crew import Crew, share_tasks
 from reconciler.engine.lookups import look_up_paths
 from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
-from reconciler.engine.roster import Roster, There, is_doomed, is_off, is_the_other, missing_group
+from reconciler.engine.roster import (
+    ExistingTarget,
+    Roster,
+    has_other_level,
+    is_off,
+    is_scheduled_for_deletion,
+    missing_group,
+)
 from reconciler.engine.run import Run
-from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, way_to_see
+from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
@@ -196,7 +203,7 @@ def _find_groups(
     needed = {target.target.identity for target in selected}
     around = listed | (above & needed)
     wanted = (target.target for target in creating if target.target.identity in around)
-    roster.find(wanted, created=needed)
+    roster.find(wanted, to_create=needed)
 
 
 def _missing_groups(
@@ -208,7 +215,7 @@ def _missing_groups(
     for group in groups:
         target = Target(Level.GROUP, group)
         above = missing_group(target, roster.answers)
-        if roster.answers.get(target.identity, There(0) if above is None else above[1]) is None:
+        if roster.answers.get(target.identity, ExistingTarget(0) if above is None else above[1]) is None:
             reason = f"group {group} does not exist yet, and no manifest creates it"
             remedy = "correct the group, or add `create: {}` to its document"
             unknown = Obstacle(target.address, reason, remedy, cause=NO_SUCH_GROUP)
@@ -275,7 +282,7 @@ class _Lists:
 
     def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
         """Ask for pages together with whoever has nothing else to do."""
-        results = share(self._crew, ask, pages)
+        results = share_tasks(self._crew, ask, pages)
         if len(results) < len(pages):
             raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
         return results
@@ -289,7 +296,7 @@ class _Lists:
             for member in members:
                 path = member.path.casefold()
                 shown = self._shown.setdefault(path, set())
-                if group not in shown and not is_doomed(path):
+                if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
                     if len(shown) == len(groups_around(path, self._groups)):
                         ready.append(member)
@@ -328,7 +335,7 @@ def _list(
 
     def ask() -> tuple[Member, ...]:
         members = reader.gather(f"{path}?{listing.query}", keep, spread)
-        return tuple(member for member in members if not is_doomed(member.path))
+        return tuple(member for member in members if not is_scheduled_for_deletion(member.path))
 
     answer = answer_or_error(ask)
     return _obstacle(group, answer, reader) if isinstance(answer, ServiceError) else answer
@@ -344,14 +351,14 @@ def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
         return Obstacle(target.address, reason, remedy)
     if not isinstance(error, NotFound):
         return Obstacle(target.address, reason, TRY_AGAIN)
-    if is_the_other(target, reader):
+    if has_other_level(target, reader):
         wrong = f"{group} is a project, not a group"
         return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
     return Obstacle(
         target.address,
         f"{reason}: there is no such group, or none this token may see",
-        f"{way_to_see(reader, 'group')}; if the service cannot list the projects of any group, list them here, as "
-        "`projects` instead of `group`",
+        f"{visibility_remedy(reader, 'group')}; if the service cannot list the projects of any group, list them here, "
+        "as `projects` instead of `group`",
         cause=NO_SUCH_GROUP,
     )
 

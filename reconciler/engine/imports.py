@@ -1,4 +1,4 @@
-"""How imports of projects are going: the service's record of one, in words. Nothing here can write."""
+"""The state of project imports, from the service's record of an import. Nothing here can write. See `ask_import`."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from reconciler.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """How the import of a project is going.
+    """The state of a project's import.
 
     Attributes:
-        is_running: whether it is to begin, or has begun and not ended.
-        obstacle: that it has ended badly, and why; None if not.
-        left_out: what the project did not get, although the import has finished; empty if nothing is known of that.
+        is_running: whether the import is scheduled or running.
+        obstacle: the failure of the import; None if it has not failed.
+        left_out: the objects that a finished import has left out, in words; empty if none are known.
     """
 
     is_running: bool = False
@@ -27,14 +27,14 @@ class ImportState:
 
 
 ENDED_BADLY: Mapping[Json, str] = {"failed": "failed", "canceled": "was canceled"}
-"""By status of an import, words for it."""
+"""The words for each status of a failed import."""
 
 MOST_TOLD = 3
-"""So many of the sorts and errors that an import has left out are told."""
+"""The number of sorts of objects, and of errors, that a message about an import lists."""
 
 
 def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -> ImportState | ServiceError:
-    """Ask how the import of a project is going (deployed behaviour, section f 8).
+    """Read the state of a project's import (deployed behaviour, section f 8).
 
     Args:
         project: the project.
@@ -51,7 +51,7 @@ def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -
 
 
 def import_state(project: Target, record: Mapping[str, Json], secrets: Collection[str]) -> ImportState:
-    """Return how an import is going, by the service's record of it, without secrets."""
+    """Return the state of an import by the service's record, without secrets."""
     from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
 
     def cleaned(text: Json) -> str:
@@ -71,7 +71,7 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
 
 
 def _errors(record: Mapping[str, Json], cleaned: Callable[[Json], str]) -> Iterator[tuple[str, Json]]:
-    """Yield where errors of an import were, and which; GitHub's name no relation, but what has raised them."""
+    """Yield the place and the message of each error of an import; errors of GitHub name a source alone."""
     relations = record.get("failed_relations")
     for relation in (entry for entry in (relations if isinstance(relations, list) else ()) if isinstance(entry, dict)):
         source = cleaned(relation.get("source")).rpartition("::")[2]
@@ -80,7 +80,7 @@ def _errors(record: Mapping[str, Json], cleaned: Callable[[Json], str]) -> Itera
 
 
 def _left_out(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:
-    """Yield by sort of objects how many were not imported, and of how many. Only imports from GitHub count them."""
+    """Yield, for each sort of objects, the number not imported and the total. Only imports from GitHub count them."""
     match record.get("stats"):
         case {"fetched": dict() as fetched, "imported": dict() as imported}:
             for name, number in fetched.items():
@@ -90,6 +90,6 @@ def _left_out(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:
 
 
 def _first(words: Sequence[str]) -> str:
-    """Return the first words of many, and how many there are besides."""
+    """Return the first words of many, and the number of further ones."""
     more = len(words) - MOST_TOLD
     return ", ".join(words[:MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")

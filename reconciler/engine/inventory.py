@@ -11,7 +11,7 @@ from pathlib import Path
 from reconciler.engine.compare.creation import existing
 from reconciler.engine.planned import Absences, Declared
 from reconciler.engine.read import answer_or_error
-from reconciler.engine.roster import Roster, There, fetch_record
+from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
 from reconciler.memory.absence import (
@@ -146,7 +146,11 @@ def unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozens
     """Return the targets of which it is not known what is declared: archived ones, and those of hidden groups."""
     archived = {path.casefold() for path in declared.manifests.archived_left_out}
     shown = {target_name(place.level, number) for place, number in declared.discovery.ids.items()}
-    shown |= {target_name(level, there.id) for (level, _), there in roster.answers.items() if isinstance(there, There)}
+    shown |= {
+        target_name(level, there.id)
+        for (level, _), there in roster.answers.items()
+        if isinstance(there, ExistingTarget)
+    }
     archived |= declared.manifests.index.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
     )

@@ -1,4 +1,4 @@
-"""Lookups: planning asks for the IDs and names that it lacks, and plans again, until nothing is missing."""
+"""Lookups: `plan_with_lookups` requests the IDs and names that a plan lacks, and plans again until none is missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -7,21 +7,21 @@ from urllib.parse import quote
 
 from reconciler.engine.compare.creation import from_archives, with_arrivals
 from reconciler.engine.compare.planner import NO_PLAN
-from reconciler.engine.creations import why_missing, without_creation
+from reconciler.engine.creations import missing_target_obstacle, without_creation
 from reconciler.engine.crew import ask_each
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import (
-    OTHER,
+    OTHER_LEVEL,
     PATH_FIELDS,
+    ExistingTarget,
     Roster,
     TargetRecord,
-    There,
     fetch_record,
-    is_doomed,
-    is_the_other,
+    has_other_level,
+    is_scheduled_for_deletion,
 )
 from reconciler.engine.run import Run
-from reconciler.engine.why import way_to_see
+from reconciler.engine.why import visibility_remedy
 from reconciler.errors import Moved, NotFound, ServiceError
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding
@@ -48,7 +48,7 @@ CASELESS = frozenset({"username", "full_path", "group_full_path"})
 """The fields that hold names of users and groups, which ignore case."""
 
 LEAST_INVITED = 30
-"""The access level with which a group is invited at least that may stand in a rule."""
+"""The lowest access level of an invited group that a rule may name."""
 
 Result = TypeVar("Result")
 
@@ -60,13 +60,13 @@ def plan_with_lookups(
     whole: Iterable[DesiredTarget],
     live: LiveState,
 ) -> tuple[Plan, LiveState]:
-    """Return the plan of what was read, and live state with the IDs and names that planning has asked for.
+    """Return the plan of live state, and live state with the IDs and names that planning needed.
 
     Args:
-        run: what is asked.
+        run: the request of the command.
         roster: the service.
-        desired: what is to be planned.
-        whole: all that is declared.
+        desired: the part of the manifests to plan.
+        whole: all declared targets.
         live: as it was read.
 
     Raises:
@@ -76,6 +76,7 @@ def plan_with_lookups(
     archives = from_archives(creations.values(), live.absent)
     live = replace(live, parts=_forced(live) if desired.forced else live.parts, archives=archives)
     plan = run.make(desired, live, run.kinds, NO_PLAN)
+    # An answer may lead to another lookup: a group that is not in the list of invited ones may be in a longer list.
     while lookups := plan.lookups:
         absent = _look_up_absent(lookups, desired.targets, creations, live, roster)
         live = replace(live, ids={**live.ids, **absent})
@@ -85,7 +86,7 @@ def plan_with_lookups(
 
 
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
-    """Return the parts that were read, with fields that the service does not show as if they were there and empty."""
+    """Return the parts as read, with fields that the service does not show treated as present and empty."""
     return {
         address: replace(part, unshown={}) if isinstance(part, LiveRecord) else part
         for address, part in live.parts.items()
@@ -99,43 +100,43 @@ def _look_up_absent(
     live: LiveState,
     roster: Roster,
 ) -> dict[Reference, int | Obstacle]:
-    """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
+    """Return the IDs of targets that a manifest creates or that are in a new group, or their obstacles.
 
     Args:
-        lookups: what is to be looked up; the rest of it is left to others.
-        targets: what is to be planned.
-        creations: the targets that some manifest creates.
-        live: tells what does not exist.
+        lookups: all lookups of a plan; those about other targets are ignored.
+        targets: the targets to plan.
+        creations: the targets with `create` in any manifest.
+        live: has the targets that do not exist.
         roster: the service.
     """
     ids: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
     references = [lookup for lookup in lookups if isinstance(lookup, Reference)] if creations else []
-    spared = without_creation(targets) if references else frozenset()
+    skipped_creations = without_creation(targets) if references else frozenset()
     for reference in sorted(references, key=lambda reference: (reference.level, reference.path)):
         target = Target(reference.level, reference.path)
-        standing = live.absent.get(target.identity)
+        absent_target = live.absent.get(target.identity)
         group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
-        if isinstance(standing, Obstacle):
-            ids[reference] = standing
+        if isinstance(absent_target, Obstacle):
+            ids[reference] = absent_target
         elif target.identity in creations and group is None:
             asked[target.identity] = reference
         elif group is not None:
-            ids[reference] = why_missing(target, creations, spared)
-    answers = roster.find([creations[name].target for name in asked], created=()) if asked else {}
+            ids[reference] = missing_target_obstacle(target, creations, skipped_creations)
+    answers = roster.find([creations[name].target for name in asked], to_create=()) if asked else {}
     for name, reference in asked.items():
         match answers[name]:
-            case There(id=number):
+            case ExistingTarget(id=number):
                 ids[reference] = number
             case None:
-                ids[reference] = why_missing(creations[name].target, creations, spared)
+                ids[reference] = missing_target_obstacle(creations[name].target, creations, skipped_creations)
             case error:
                 ids[reference] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
     return ids
 
 
 def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
-    """Yield a warning about each field that is declared and that the service does not show, once each."""
+    """Yield one warning for each declared field that the service does not show."""
     places: dict[tuple[str, str, str], list[Target]] = {}
     for target in () if desired.forced else desired.targets:
         for section in target.sections:
@@ -153,16 +154,17 @@ def unshown_fields(desired: DesiredState, live: LiveState) -> Iterator[str]:
 
 
 def doomed_entries(
-    desired: DesiredState, kinds: Kinds, records: Mapping[Reference, Mapping[str, Json]]
+    desired: DesiredState, kinds: Kinds, target_records: Mapping[Reference, Mapping[str, Json]]
 ) -> Iterator[Finding]:
-    """Yield the entries for groups and projects that were asked for anyway, and whose deletion is scheduled.
+    """Yield a finding for each entry that names a group or project scheduled for deletion.
 
-    A group that the service has renamed for that is found by no entry: each entry that comes has a problem.
+    The service renames such a group: an entry that adds it by its former path is a problem already.
     """
     days = {
         place: record["marked_for_deletion_on"]
-        for place, record in records.items()
-        if record.get("marked_for_deletion_on") and not is_doomed(str(record.get(PATH_FIELDS[place.level])))
+        for place, record in target_records.items()
+        if record.get("marked_for_deletion_on")
+        and not is_scheduled_for_deletion(str(record.get(PATH_FIELDS[place.level])))
     }
     for address, field, place in _named(desired, kinds) if days else ():
         if place in days:
@@ -172,7 +174,7 @@ def doomed_entries(
 
 
 def _named(desired: DesiredState, kinds: Kinds) -> Iterator[tuple[Address, str | None, Reference]]:
-    """Yield the groups and projects that declared objects name, each with the field; None for the object's name."""
+    """Yield the groups and projects that declared objects name, each with the field, or None for the object's name."""
     for section in (section for target in desired.targets for section in target.sections):
         for part in kinds[section.kind].parts:
             wanted = section.wanted.get(part.name)
@@ -182,20 +184,20 @@ def _named(desired: DesiredState, kinds: Kinds) -> Iterator[tuple[Address, str |
                     yield from ((address, *place) for place in _places(part, name, resource))
 
 
-def _places(part: Collection, name: Key, resource: Resource | None) -> Iterator[tuple[str | None, Reference]]:
-    if resource is None:
+def _places(part: Collection, name: Key, declared_object: Resource | None) -> Iterator[tuple[str | None, Reference]]:
+    if declared_object is None:
         return
     if part.names.level is not None:
         yield None, Reference(part.names.level, str(part.identity(name)))
-    for field, listed in part.entries_of(resource):
+    for field, listed in part.entries_of(declared_object):
         subjects = (subject.identity for subject in listed if not isinstance(subject, str))
         yield from ((field, Reference(Level.GROUP, str(called))) for who, called in subjects if who == "group")
-    for field, named, names in part.named_in(resource):
+    for field, named, names in part.named_in(declared_object):
         yield from ((field, Reference(Level.GROUP, called)) for called in names if not named.within)
 
 
 def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a path.
+    """Look up the numeric ID of a path.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -205,15 +207,15 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         return look_up_user(target, reader)
     answer = answer_or_error(lambda: _living(fetch_record(target, reader)))
     if isinstance(answer, NotFound):
-        if is_the_other(target, reader):
-            other = OTHER[target.level]
+        if has_other_level(target, reader):
+            other = OTHER_LEVEL[target.level]
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-        return Obstacle(target.address, _reason(answer, target), way_to_see(reader))
+        return Obstacle(target.address, _reason(answer, target), visibility_remedy(reader))
     return Obstacle(target.address, _reason(answer, target)) if isinstance(answer, ServiceError) else answer
 
 
 def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
-    """Ask for the numeric ID of a username.
+    """Look up the numeric ID of a username.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -229,19 +231,20 @@ def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
 
 
 def _living(record: TargetRecord) -> int | Obstacle:
-    """Return the ID of a group or project that stays.
+    """Return the ID of a group or project, or an obstacle if it is scheduled for deletion.
 
     Raises:
         BadAnswer: the record has none.
     """
     path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
+    # The old path of such a project still redirects to it (deployed behaviour, section 7.6): its entry would vanish.
     reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
-    is_leaving = is_doomed(path)
+    is_leaving = is_scheduled_for_deletion(path)
     return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
 
 
 def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, int | Obstacle]:
-    """Ask for the numeric ID of each path, once each.
+    """Look up the numeric ID of each path, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -251,7 +254,7 @@ def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, 
 
 
 def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
-    """Ask for the names in a list.
+    """Look up the names in a list.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -264,6 +267,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
             name, number = entry.get(vocabulary.key), entry.get(vocabulary.id_key)
             if not isinstance(name, str):
                 continue
+            # The service ignores case in usernames and paths; titles of deploy keys are compared exactly.
             name = name.casefold() if vocabulary.key in CASELESS else name
             names[name] = (*names.get(name, ()), *([number] if type(number) is int else []))
             reason = _unfit(vocabulary, entry)
@@ -275,7 +279,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
 
 
 def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
-    """Return the entries of a list, also of one within the record of its target.
+    """Return the entries of a list, or of a list inside a record.
 
     Raises:
         ServiceError: it cannot be read.
@@ -291,10 +295,11 @@ def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
 
 
 def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
-    """Return what keeps an entry of a list from doing what it is named for; empty if nothing does."""
+    """Return the reason why an entry of a list has no effect in a rule; empty if there is none."""
     if vocabulary == CALLER:
         return "" if entry.get("is_admin") is True else "no administrator"
     match vocabulary.key, entry:
+        # The service accepts a blocked user in a rule, where they count for nothing.
         case "username", {"state": str(state)} if state != "active":
             return state.replace("_", " ")
         case "title", {"can_push": False}:
@@ -305,7 +310,7 @@ def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
 
 
 def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> LiveState:
-    """Return live state with what planning lacks, each asked for once.
+    """Return live state with the answers to lookups; each is requested once.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -318,7 +323,7 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> 
 
 
 def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str | Obstacle]:
-    """Ask for the full path of each target that is given by ID, once each.
+    """Look up the full path of each target that is given by ID, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.

@@ -1,4 +1,4 @@
-"""The loop: from what a run asks to its plan. Commands begin here; nothing here can write."""
+"""The loop from a `Run` to its plan. Commands call `plan`, the doctor calls `checked`; nothing here can write."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from reconciler.engine.audit import with_audit
 from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
-from reconciler.engine.compare.selection import add_missing, only_change, remarks, restrict, select, share
+from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
 from reconciler.engine.creations import find_absent, left_out_remarks, with_archived, with_imports
 from reconciler.engine.discovery import discover_members, with_members
 from reconciler.engine.inventory import find_absences
@@ -16,7 +16,7 @@ from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown
 from reconciler.engine.planned import Declared, Planned
 from reconciler.engine.read import read_live, without_targets
 from reconciler.engine.roster import Move, Roster
-from reconciler.engine.rules import Facts, Moment, absent_targets, hold_unlisted, judged
+from reconciler.engine.rules import Facts, Moment, absent_targets, find_obstacles, without_unlisted
 from reconciler.engine.run import MakePlan, Remark, Run, Scope
 from reconciler.engine.since import changed_since
 from reconciler.engine.sources import with_sources
@@ -47,6 +47,7 @@ def plan(run: Run) -> Planned:
     planned = replace(planned, plan=with_sources(planned))
     audited, unknown = with_audit(planned)
     _log(unknown)
+    # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
     placed = with_origins(narrowed, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
@@ -54,12 +55,12 @@ def plan(run: Run) -> Planned:
 
 
 def compared(run: Run) -> Planned:
-    """Return the plan of all that differs; nothing says yet why it does. For errors, see `plan`."""
+    """Return the plan of all differences, without the reason for each difference. For errors, see `plan`."""
     kinds, roster = run.kinds, Roster(run.reader)
     declared = _declared(run, roster)
     facts = Facts(run, roster, declared)
-    # What a rule forbids to plan is not read.
-    obstacles = judged(Moment.DECLARED, facts)
+    # Before reading: a section that a rule excludes must not cost a request.
+    obstacles = find_obstacles(Moment.DECLARED, facts)
     absent: dict[Identity, ToCreate | Obstacle] = {
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
@@ -70,24 +71,25 @@ def compared(run: Run) -> Planned:
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
     live = replace(live, absences=absences.by_part)
+    # A target that has moved has no unread parts by now, so that no request looks for their cause.
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
-    obstacles = judged(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
+    obstacles = find_obstacles(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
     declared = replace(declared, desired=without(declared.desired, obstacles))
     differing, live = _looked_up(run, roster, declared, live)
     # Lookups follow redirects too; the inventory asks for paths that nothing declares.
     _warn(moves(roster.follow_moves(but=absences.former)))
-    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
+    obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
     shown = _with_inventory_problem(with_obstacles(differing, obstacles, kinds), run)
     live = replace(live, ids={**roster.ids, **live.ids})
     return Planned(run, roster, declared, live, differing, obstacles, shown.numbered(live.ids), absences)
 
 
 def checked(run: Run) -> Planned:
-    """Return a plan for the doctor: it also reads what could not be read by a plan, and finds the causes itself."""
+    """Return a plan for the doctor, which also reads the sections that a plan skips, and finds the causes itself."""
     kinds, roster = run.kinds, Roster(run.reader)
     declared, today = _declared(run, roster), roster.now().date()
     facts = Facts(run, roster, declared)
-    obstacles = judged(Moment.DECLARED, facts, checking=True)
+    obstacles = find_obstacles(Moment.DECLARED, facts, checking=True)
     absent: dict[Identity, ToCreate | Obstacle] = {
         **declared.existence.created,
         **absent_targets(Moment.DECLARED, facts),
@@ -99,7 +101,7 @@ def checked(run: Run) -> Planned:
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
     _warn(moves(roster.follow_moves()))
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
-    obstacles = judged(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
+    obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
     return Planned(run, roster, declared, live, differing, obstacles, with_obstacles(differing, obstacles, kinds))
 
 
@@ -133,11 +135,12 @@ def with_origins(plan: Plan, manifests: Manifests) -> Plan:
 
 
 def _declared(run: Run, roster: Roster) -> Declared:
-    """Return what is declared once sets are targets, and the part of it that this run plans."""
+    """Load the declarations: discover the members of sets, and select the part that this run plans."""
     discovery = discover_members(run, roster)
     manifests = with_members(run.manifests, discovery)
     known = {*run.manifests.warnings}
     _warn(warning for warning in manifests.warnings if warning not in known)
+    # Sets are expanded first: a project may have changed only because it became a member of a set.
     since = changed_since(run, manifests, discovery)
     _warn(since.warnings)
     desired = _selected(run, manifests, since.changed)
@@ -148,30 +151,26 @@ def _declared(run: Run, roster: Roster) -> Declared:
 
 
 def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
-    """Return what is selected, and has changed; without what sets may select whose groups cannot be listed.
-
-    Raises:
-        NothingSelected, UsageError: see `selection.select`.
-    """
+    """Return the selected and changed targets, less those of sets whose groups cannot be listed."""
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
-    _warn(() if unlisted else remarks(scope.selection, whole))
+    _warn(() if unlisted else exclusion_warnings(scope.selection, whole))
     if changed is not None and not scope.everything and scope.failed is None:
         desired = replace(desired, targets=tuple(target for target in desired.targets if target.target in changed))
-    desired = replace(hold_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
+    desired = replace(without_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
     return desired if scope.shard is None else share(desired, whole, scope.shard, run.kinds)
 
 
 def _read(run: Run, roster: Roster, declared: Declared, absent: Mapping[Identity, ToCreate | Obstacle]) -> LiveState:
-    """Read what is declared, as far as it was not read while groups were listed."""
+    """Read the declared parts that were not read already while groups were listed."""
     ids = {**declared.discovery.ids, **roster.existing_ids}
     early = declared.discovery.parts
     return read_live(declared.desired, roster, run.kinds, run.progress, early=early, ids=ids, absent=absent)
 
 
 def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState) -> tuple[Plan, LiveState]:
-    """Return the plan of what was read, without regard to obstacles, and live state with what it has asked for."""
+    """Return the plan without regard to obstacles, and live state with the answers to all lookups."""
     desired, whole = declared.desired, declared.whole.targets
     _warn(unshown_fields(desired, live))
     differing, live = plan_with_lookups(run, roster, desired, whole, live)
@@ -190,6 +189,7 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
     error, instance = run.inventory.error, Target(Level.INSTANCE)
     if error is None or not run.scope.reports_fleet_findings:
         return plan
+    # The instance is the first level in the order of targets.
     others = [target for target in plan.targets if target.target != instance]
     own = [target for target in plan.targets if target.target == instance] or [TargetPlan(instance)]
     problem = as_problem(Obstacle(instance.address, f"the inventory cannot be read: {error.reason}", error.remedy))
@@ -197,7 +197,7 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
 
 
 def _narrowed(plan: Plan, whole: DesiredState, scope: Scope) -> tuple[Plan, frozenset[Target]]:
-    """Return what `--retry-failed` and `--only-change` leave of a plan, and the targets that lose something."""
+    """Return the plan reduced by `--retry-failed` and `--only-change`, and the targets that lose something."""
     if scope.failed is None and not scope.only_change:
         return plan, frozenset()
     narrowed = plan if scope.failed is None else _retried(plan, whole, scope, scope.failed)

@@ -1,4 +1,4 @@
-"""What a run knows: of the manifests before it reads anything, and of everything once it has planned. Values only."""
+"""The values that a run collects: `Declared` before live state is read, `Planned` once the plan is made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ from reconciler.model.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is declared, once sets are targets, and the part of it that is planned.
+    """All declarations once sets are expanded to targets, and the part that this run plans.
 
     Attributes:
         manifests: with all sets applied.
-        desired: what is planned.
+        desired: the part of the manifests that is planned.
         discovery: the projects of groups.
         existence: which targets do not exist.
         unlisted: the sets whose groups cannot be listed.
         past: the revision of `--since`, with all sets applied; None without one.
-        remarks: what the plan says about the comparison with it.
+        remarks: sentences of the plan about the comparison with that revision.
     """
 
     manifests: Manifests
@@ -42,7 +42,7 @@ class Declared:
 
     @property
     def whole(self) -> DesiredState:
-        """All that is declared, also beyond what is planned."""
+        """All declarations, also of targets that this run does not plan."""
         return self.manifests.desired
 
     @property
@@ -54,14 +54,14 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """What is no longer declared, by the inventory.
+    """The objects that are no longer declared, according to the inventory.
 
     Attributes:
-        deletions: the lines whose objects are deleted, if they are planned so.
+        deletions: the inventory lines of the objects that the plan may delete.
         by_part: see `LiveState.absences`.
-        staying: the targets with objects that are no longer declared, in sections that are, and stay.
-        remarks: a sentence for each reason, and for what has left.
-        former: the paths that nothing declares any more, and that were asked for all the same.
+        staying: the targets that keep objects which are no longer declared, in sections that are declared.
+        remarks: a sentence for each reason to keep objects, and for targets that are gone.
+        former: the paths that no manifest declares any more, and that were looked up for their inventory lines.
     """
 
     deletions: tuple[ObjectLine, ...] = ()
@@ -73,19 +73,19 @@ class Absences:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What comes of a run.
+    """The result of planning a run.
 
     Attributes:
-        run: what was asked.
+        run: the request of the command.
         roster: the groups and projects.
-        declared: what was planned, and all that is declared.
-        live: what was read.
-        compared: the plan of what was read, without regard to the obstacles.
-        obstacles: what is in the way, in the order in which it is told.
-        plan: the plan that is shown, with what is in its way.
-        absences: what is no longer declared, by the inventory.
-        cut: the targets of which the plan leaves out changes or problems, since only a part is asked for.
-        hints: what looks like a rename in the plan.
+        declared: all declarations, and the part that was planned.
+        live: the live state as it was read.
+        compared: the plan of all differences, without regard to obstacles.
+        obstacles: the obstacles, in the order in which the plan reports them.
+        plan: the plan that is shown, with its obstacles.
+        absences: the objects that are no longer declared, according to the inventory.
+        cut: the targets that lost changes or problems to `--retry-failed` or `--only-change`.
+        hints: the pairs of a deletion and a creation that look like a rename.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""Reading live state: from what is wanted to the reads it needs, side by side, to what was found.
+"""Reading live state: `read_live` reads the declared parts of all targets in parallel, `read_part` reads one part.
 
 Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
@@ -35,17 +35,17 @@ from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddres
 from reconciler.model.targets import Identity, Level, Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
-"""After these nothing else can be read either."""
+"""Errors after which every further request would fail too."""
 
 UNEXPECTED = "unexpected response: the body does not have the documented structure"
 
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
 RECORDS = {"user": ("users/{}", "username"), "group": ("groups/{}?with_projects=false", "full_path")}
-"""By what an entry names, the path of its record, and the field that holds the name."""
+"""For each kind of subject in an entry: the path of its record, and the field that holds the name."""
 
 EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
-"""Parts that were read before, and what was wanted of them then."""
+"""Parts that were read while groups were listed, each with the declaration for which it was read."""
 
 NOTHING_READ: EarlyParts = MappingProxyType({})
 
@@ -62,12 +62,12 @@ def read_live(
     ids: Mapping[Reference, int | Obstacle] = MappingProxyType({}),
     absent: Mapping[Identity, ToCreate | Obstacle] = MappingProxyType({}),
 ) -> LiveState:
-    """Read every declared part of every target, but those that were read before for what is wanted now.
+    """Read every declared part of every target, except parts that were read before for the same declaration.
 
     Args:
-        early: what was read before.
-        absent: the targets of which nothing is read; see `LiveState.absent`.
-        ids: the numeric IDs that are known; those that reads need besides are asked for.
+        early: the parts that were read before.
+        absent: the targets of which no part is read; see `LiveState.absent`.
+        ids: the known numeric IDs; any other ID that a path needs is requested.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
@@ -83,6 +83,7 @@ def read_live(
 
     def read(address: PartAddress, reader: FleetReader) -> LivePart:
         target, section, part = address
+        # A kind may read more for what is declared, and a set that was expanded since may declare more.
         before, early_part = early.get(address, (None, None))
         if early_part is None or before != wanted[address]:
             number = ids.get(Reference(target.level, str(target.ref).casefold()))
@@ -99,7 +100,7 @@ def read_live(
 def without_targets(
     live: LiveState, desired: DesiredState, kinds: Kinds, absent: Mapping[Identity, ToCreate | Obstacle]
 ) -> LiveState:
-    """Return live state in which further targets are absent: their parts are empty."""
+    """Return live state in which further targets are absent, so that their parts are empty."""
     missing = (target for target in desired.targets if target.target.identity in absent)
     parts = {**live.parts, **dict(empty_parts(missing, kinds))} if absent else live.parts
     return replace(live, parts=parts, absent={**live.absent, **absent})
@@ -111,8 +112,8 @@ def read_part(
     """Read one part of one target.
 
     Args:
-        wanted: what is declared of it, or of a singleton the declared fields as JSON.
-        number: the target's own numeric ID, if it is known; else it is asked for where the path needs it.
+        wanted: the declaration of the part, or for a singleton, the declared fields as JSON.
+        number: the target's own numeric ID, if known; otherwise it is requested where the path needs it.
 
     Raises:
         ServiceError: see `read_live`.
@@ -135,10 +136,10 @@ def read_part(
 
 
 def numbered(part: Collection, target: Target, reader: Reader, number: int | None = None) -> Target:
-    """Return the target by its numeric ID if the path of the list needs that, else as it is.
+    """Return the target by its numeric ID if the path of the list needs that, else unchanged.
 
     Raises:
-        ServiceError: its ID is neither known nor told.
+        ServiceError: its ID is not known, and the service does not return it.
     """
     if not part.listing.needs_numeric_id or isinstance(target.ref, int):
         return target
@@ -151,24 +152,24 @@ def numbered(part: Collection, target: Target, reader: Reader, number: int | Non
 
 
 def completed(part: Part, reading: Reading) -> Json:
-    """Return a response with what it lacks.
+    """Return a response, with any values that the kind adds by further requests.
 
     Raises:
-        BadAnswer: it is not what the service promises.
+        BadAnswer: the response does not have the documented structure.
     """
     complete = part.listing.complete if isinstance(part, Collection) else part.complete
     return reading.answer if complete is None else _sound(part, reading.target, lambda: complete(reading))
 
 
 def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return what is declared as JSON."""
+    """Return the declared fields as JSON."""
     if isinstance(wanted, Resource):
         return fields_of(wanted)
     return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in wanted.items()}
 
 
 def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Obstacle]:
-    """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
+    """Collect the numeric IDs that live state has shown, so that they need not be requested."""
     ids: dict[Reference, int | Obstacle] = {}
     for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
@@ -195,7 +196,7 @@ def _subjects(record: LiveRecord) -> Iterator[tuple[str, str, int]]:
 
 
 def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
-    """Return an answer, or the error there is instead.
+    """Return an answer, or the error that occurred instead.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -209,10 +210,10 @@ def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
 
 
 def decode(part: Part, target: Target, answer: Json) -> LiveRecord:
-    """Let the kind read an answer, whatever it is.
+    """Parse a response by its kind.
 
     Raises:
-        BadAnswer: the kind tripped over it, which is the answer's fault.
+        BadAnswer: the kind cannot parse it, so the response does not have the documented structure.
     """
     return _sound(part, target, lambda: part.read(target, answer))
 
@@ -221,15 +222,16 @@ def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
     try:
         return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The text of a KeyError is only the name of the missing key.
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
         raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error
 
 
 def with_names(part: Collection, objects: Objects, reader: Reader) -> Objects:
-    """Return objects whose entries have names, as far as the token can see them.
+    """Return objects whose entries have names, for all users and groups that the token can see.
 
     Raises:
-        ServiceError: a record cannot be read, for a reason that is not its own.
+        ServiceError: a record cannot be read, for another reason than 403 or 404.
     """
     if not part.relations.entries:
         return objects
@@ -249,6 +251,7 @@ def _row(row: EntryRow, get: Callable[[str], Json]) -> EntryRow:
     path, field = RECORDS[who]
     try:
         record = get(path.format(row.number))
+    # A hidden group or user is no error: its entry keeps its ID, and is compared by that.
     except (NotFound, Forbidden):
         return row
     name = record.get(field) if isinstance(record, dict) else None

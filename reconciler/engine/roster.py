@@ -1,4 +1,4 @@
-"""The roster: which groups and projects there are, and what their records say. Each record is asked for once a run."""
+"""The `Roster`: the records of groups and projects. Each record is read once a run, and only when a rule needs it."""
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -16,8 +16,8 @@ from reconciler.model.protocols import Concurrency, FleetReader, Json, KeepPage,
 from reconciler.model.state import Reference
 from reconciler.model.targets import Identity, Level, Target
 
-OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
-"""The level that each of these is easily taken for."""
+OTHER_LEVEL = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
+"""The level that a manifest may declare by mistake."""
 
 PATH_FIELDS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
 """The field of a record that has the full path."""
@@ -35,8 +35,8 @@ class TargetRecord:
     """The service's response about a group or a project as such.
 
     Attributes:
-        target: as it was asked for.
-        fields: the answer.
+        target: the requested target.
+        fields: the JSON object of the response.
     """
 
     target: Target
@@ -68,15 +68,15 @@ class TargetRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """A group or a project that exists, or the namespace of a user.
+class ExistingTarget:
+    """A group or project that exists, or the namespace of a user.
 
     Attributes:
         id: numeric ID.
         visibility: None if unknown.
         personal: whether it is the namespace of a user.
-        archived: whether it is a project that was archived, as far as it was asked for itself.
-        moved_to: its full path, if it has moved from where it was asked for; else empty.
+        archived: whether it is an archived project; false if only a list was read.
+        moved_to: its present full path, if the requested path redirected; else empty.
     """
 
     id: int
@@ -86,7 +86,7 @@ class There:
     moved_to: str = ""
 
 
-Answer = There | ServiceError | None
+Answer = ExistingTarget | ServiceError | None
 """The group or project; None if it is missing; the error if the service did not say."""
 
 Answers = Mapping[Identity, Answer]
@@ -111,7 +111,7 @@ class Move:
     @property
     def doomed(self) -> bool:
         """Whether its deletion is scheduled, or that of a group above it."""
-        return bool(self.day) or is_doomed(self.path or "")
+        return bool(self.day) or is_scheduled_for_deletion(self.path or "")
 
     def __str__(self) -> str:
         """`acme/api (ID 100)`."""
@@ -119,13 +119,13 @@ class Move:
 
 
 class Roster:
-    """The service as a plan reads it: a `FleetReader` that asks for the record of each group and project once.
+    """The service for planning: a `FleetReader` that reads the record of each group and project once.
 
-    Its memory ends with the plan: an apply asks again where it has to know what holds now.
+    The records are not kept for an apply, which reads again whatever its writes depend on.
 
     Attributes:
-        answers: which groups and projects exist, as far as that was asked.
-        moves: the groups and projects that have moved, as far as that was asked, by their former paths.
+        answers: the groups and projects that were looked up, with the answer for each.
+        moves: the groups and projects that were found to have moved, by their former paths.
     """
 
     def __init__(self, reader: FleetReader) -> None:
@@ -142,7 +142,7 @@ class Roster:
     @property
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
-        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, There)}
+        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, ExistingTarget)}
         return {
             Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
         }
@@ -162,9 +162,9 @@ class Roster:
         return target.url.rstrip("/") in self._records
 
     def find(
-        self, targets: Iterable[Target], *, created: Container[Identity], known: Answers | None = None
+        self, targets: Iterable[Target], *, to_create: Container[Identity], known: Answers | None = None
     ) -> dict[Identity, Answer]:
-        """Return all answers so far, and whether these targets exist.
+        """Look up which targets exist, and return all answers so far.
 
         It takes one request for each target, unless a group above it is missing; and one for the group right above
         missing targets, unless that is among the targets: its ID and its visibility are needed. As long as such a group
@@ -172,30 +172,32 @@ class Roster:
 
         Args:
             targets: by path.
-            created: those of the targets that are created if they are missing, for which their groups are asked for.
-            known: the targets that need not be asked for, since a list has shown them.
+            to_create: the targets that are created if they are missing; their groups are looked up too.
+            known: targets that a list has shown already, so that they cost no request.
 
         Raises:
             ServiceError: one that `ENDS_A_RUN`.
         """
         existing = self.answers = {**(known or {}), **self.answers}
         waiting = {target.identity: target for target in targets if target.identity not in existing}
+        # Only projects can be in the namespace of a user, which is no group: see `_ask_namespace`.
         for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}
         tried: set[str] = set()
         while waiting:
             for identity, target in [*waiting.items()]:
+                # If a group does not exist, nothing in it does: no request is needed.
                 above = missing_group(target, existing)
                 if above is not None:
                     _, existing[identity] = above
                     del waiting[identity]
-            asked = [*_next(waiting, existing, tried)]
+            asked = [*_ready_targets(waiting, existing, tried)]
             answers = ask_each(_ask, asked, self)
             for target, answer in answers.items():
                 existing[target.identity] = answer
                 del waiting[target.identity]
             inside = [target for target in asked if "/" in str(target.ref)]
             tried |= {target.groups_above[-1] for target in inside}
-            missing = [target for target in inside if answers[target] is None and target.identity in created]
+            missing = [target for target in inside if answers[target] is None and target.identity in to_create]
             parents = [Target(Level.GROUP, target.parent) for target in missing]
             needed = {group.identity: group for group in parents if group.identity not in existing}
             namespaces = ask_each(partial(_ask_namespace, for_projects=for_projects), needed.values(), self)
@@ -203,10 +205,10 @@ class Roster:
         return existing
 
     def follow_moves(self, but: Container[Target] = ()) -> dict[Target, Move]:
-        """Ask where the groups and projects are whose paths have redirected since the last time.
+        """Look up the present place of each group and project whose path has redirected since the last call.
 
         Args:
-            but: the paths that nothing declares, which do not count.
+            but: paths that no manifest declares, which are skipped.
         """
         new = {
             target: self._move(level, number)
@@ -239,6 +241,7 @@ class Roster:
         if record is None:
             return self._reader.get(path)
         level, query = Level(record[1]), record[3] or ""
+        # A redirect has shown the ID of a project that has moved: its record is kept under that, once for both paths.
         number = self._reader.moved.get((level, unquote(record[2])))
         path = path if number is None else f"{level}s/{number}{query}"
         if path not in self._records:
@@ -272,56 +275,60 @@ class Roster:
 
 
 def fetch_record(target: Target, reader: Reader) -> TargetRecord:
-    """Ask for the record of a group or a project; of a group, without its projects.
+    """Read the record of a group or project; that of a group without its projects.
 
     Raises:
         ServiceError: there is no such record, or none that the token may see.
     """
+    # Without this parameter, a group's record has its projects, and counts to a throttle of its own (deployed
+    # behaviour, section 7.4).
     record = reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
     if not isinstance(record, dict):
         raise BadAnswer(_request(target), UNEXPECTED)
     return TargetRecord(target, record)
 
 
-def is_doomed(path: str) -> bool:
-    """Return whether the deletion of a group or project, or of a group above it, is scheduled.
+def is_scheduled_for_deletion(path: str) -> bool:
+    """Return whether a group or project, or a group above it, is scheduled for deletion.
 
-    The service renames what it will delete, and nothing else tells: what is in such a group shows no date of its own,
-    and lists have it.
+    Only the path shows it: the service renames the group, while the projects in it have no deletion date of their own
+    and are still listed.
     """
     return _DOOMED.search(path) is not None
 
 
 def is_off(value: Json) -> bool:
     """Return whether a value in a project's record says that a feature is switched off."""
+    # The service has both: `issues_enabled: false`, and `builds_access_level: "disabled"`.
     return value is False or value == "disabled"
 
 
-def is_the_other(target: Target, reader: Reader) -> bool:
-    """Return whether a project that is not found is a group, or a group that is not found a project.
+def has_other_level(target: Target, reader: Reader) -> bool:
+    """Return whether a project that is not found is a group, or the reverse.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    other = Target(OTHER[target.level], target.ref)
+    other = Target(OTHER_LEVEL[target.level], target.ref)
+    # A project always has a namespace: a path without a slash needs no request.
     if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
         return False
     return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
 
 
 def missing_group(target: Target, answers: Answers) -> tuple[str, ServiceError | None] | None:
-    """Return the nearest group above a target that does not exist, and the error if that is not known; None if all do.
+    """Return the nearest missing group above a target, with the error if its existence is unknown; None if all exist.
 
-    Groups that were not asked for count as there.
+    Groups that were not looked up count as existing.
     """
     asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in answers)
     nearest = next(asked, None)
     answer = None if nearest is None else answers[Level.GROUP, nearest]
-    return None if nearest is None or isinstance(answer, There) else (nearest, answer)
+    return None if nearest is None or isinstance(answer, ExistingTarget) else (nearest, answer)
 
 
-def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
-    """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
+def _ready_targets(waiting: Mapping[Identity, Target], answers: Answers, tried: Collection[str]) -> Iterator[Target]:
+    """Yield the targets to look up now: no group above them is waiting, and no parent is in doubt."""
     doubtful: set[str] = set()
     for target in waiting.values():
         above = target.groups_above
@@ -336,15 +343,18 @@ def _next(waiting: Mapping[Identity, Target], answers: Answers, tried: Collectio
 
 
 def _ask(target: Target, reader: Reader) -> Answer:
-    answer = answer_or_error(lambda: _there(target, reader))
+    answer = answer_or_error(lambda: _existing_target(target, reader))
     return None if isinstance(answer, NotFound) else answer
 
 
-def _there(target: Target, reader: Reader) -> There:
+def _existing_target(target: Target, reader: Reader) -> ExistingTarget:
     record = fetch_record(target, reader)
+    # Paths ignore case (deployed behaviour, section 7.6): only another path is a move.
     stays = record.path.casefold() == str(target.ref).casefold()
     is_archived = target.level is Level.PROJECT and record.fields.get("archived") is True
-    return There(record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path)
+    return ExistingTarget(
+        record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path
+    )
 
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:
@@ -353,7 +363,7 @@ def _visibility(record: Mapping[str, Json]) -> Visibility | None:
 
 
 def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:
-    """Ask for a group; a project may be in the namespace of a user instead."""
+    """Look up a group; for a project, the namespace may also be that of a user."""
     answer = _ask(group, reader)
     path = str(group.ref)
     if answer is not None or "/" in path or path.casefold() not in for_projects:
@@ -361,7 +371,7 @@ def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str])
     namespace = answer_or_error(lambda: reader.get(f"namespaces/{quote(path, safe='')}"))
     match namespace:
         case {"id": int(number), "kind": "user"}:
-            return There(number, "private", personal=True)
+            return ExistingTarget(number, "private", personal=True)
     return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
 
 

@@ -1,4 +1,4 @@
-"""The rules: each reason for which something declared is not read, not planned, or not changed.
+"""The rules: each reason not to read, plan or change a declaration. Begin with `RULES` and `find_obstacles`.
 
 A rule is a row of one table. A rule that needs records asks the roster for those of all targets at once, side by side.
 Then it judges each target by itself, by all that is known, and asks for nothing.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum, auto
 
-from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.exceptions import excepting_section
 from reconciler.engine.compare.planner import NO_PLAN
 from reconciler.engine.crew import ask_each
 from reconciler.engine.lookups import look_up, look_up_paths
@@ -31,31 +31,31 @@ NOTHING_READ = LiveState({}, {})
 
 
 class Moment(Enum):
-    """When a rule is judged: as early as its records are known, so that nothing is read in vain."""
+    """The stage at which a rule is checked: as soon as its records are known, so that no request is wasted."""
 
     DECLARED = auto()
-    """Before anything is read."""
+    """Before live state is read."""
     READ = auto()
-    """Once all is read."""
+    """After live state is read."""
     EXPLAINED = auto()
-    """Once it is known why some of it could not be read."""
+    """After the causes of unreadable parts are known."""
     PLANNED = auto()
-    """Once it is known what differs."""
+    """After the differences are planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is known when a rule is judged.
+    """The input of a rule.
 
     Attributes:
-        run: what is asked.
+        run: the request of the command.
         roster: the groups and projects.
-        declared: what is declared, and what of it is to be planned.
-        live: what was read.
-        compared: the plan of it, without regard to obstacles.
-        obstacles: those of the rules before.
-        same: by target its ID, and all targets that have it, if there are several.
-        archived: the archived projects that no list shows, each with the sections that cannot be changed there.
+        declared: all declarations, and the part to plan.
+        live: the live state as it was read.
+        compared: the plan of all differences, without regard to obstacles.
+        obstacles: the obstacles of earlier rules.
+        same: for each target that is declared twice, its ID and all declared targets with this ID.
+        archived: the archived projects that no list shows, each with the sections that are read-only there.
     """
 
     run: Run
@@ -69,17 +69,17 @@ class Facts:
 
     @property
     def targets(self) -> tuple[DesiredTarget, ...]:
-        """What is to be planned."""
+        """The targets to plan."""
         return self.declared.desired.targets
 
     @property
     def today(self) -> date:
-        """The day by the service's clock: exceptions end."""
+        """The day by the service's clock, by which exceptions expire."""
         return self.roster.now().date()
 
 
 def nothing(facts: Facts) -> Facts:
-    """Ask for nothing: the facts suffice."""
+    """Return the facts unchanged: the rule needs no further record."""
     return facts
 
 
@@ -88,12 +88,12 @@ class Rule:
     """A row of the table.
 
     Attributes:
-        moment: when it is judged.
-        judge: yields what is in the way of a target, by facts alone.
-        needs: the records that it judges by, and their cost in requests.
-        ask: asks for these records, and returns the facts with what they show.
-        absent: whether nothing of the target is read or planned then.
-        checked: whether the doctor tells its obstacles too; it finds the other causes itself.
+        moment: the stage at which the rule is checked.
+        judge: yields the obstacles of a target, by facts alone.
+        needs: the records that the rule depends on, and their cost in requests.
+        ask: reads these records, and returns the facts with their values.
+        absent: whether an obstacle means that no part of the target is read or planned.
+        checked: whether the doctor reports the obstacles of this rule too; it finds other causes itself.
     """
 
     moment: Moment
@@ -104,13 +104,13 @@ class Rule:
     checked: bool = False
 
 
-def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
-    """Return all obstacles so far, with those of the rules of a moment.
+def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obstacle, ...]:
+    """Return all obstacles so far, including those of the rules of one moment.
 
     Args:
-        moment: the moment.
-        facts: what is known.
-        checking: whether only the rules of the doctor count.
+        moment: the stage.
+        facts: the input of the rules.
+        checking: whether only the rules of the doctor are checked.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
@@ -126,7 +126,7 @@ def judged(moment: Moment, facts: Facts, *, checking: bool = False) -> tuple[Obs
 
 
 def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
-    """Return by `Target.identity` the obstacles of the targets of which nothing is read or planned."""
+    """Return the obstacles of targets of which no part is read or planned, by `Target.identity`."""
     rules = [rule for rule in RULES if rule.moment is moment and rule.absent]
     return {
         target.target.identity: obstacle
@@ -145,7 +145,7 @@ def _path_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
 
 
 def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Hold back what a set may select whose group cannot be listed: what all sets declare of it is not known."""
+    """Yield an obstacle for targets of sets whose group cannot be listed: not all of their declarations are known."""
     target, unlisted = declared.target, facts.declared.unlisted
     hidden = [unlisted_set.obstacle for unlisted_set in unlisted if unlisted_set.may_select(declared)]
     obstacles = (unlisted_set.obstacle for unlisted_set in unlisted)
@@ -157,11 +157,8 @@ def _sets_unknown(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
         yield about[0].at(target.address)
 
 
-def hold_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
-    """Return a state in which nothing depends on sets whose groups cannot be listed: see `_sets_unknown`.
-
-    The groups are among the targets, so that the plan reports them.
-    """
+def without_unlisted(desired: DesiredState, unlisted: Collection[UnlistedSet]) -> DesiredState:
+    """Return the desired state without targets that depend on unlisted groups; see `_sets_unknown`."""
     targets = {target.target.identity: target for target in desired.targets}
     for name, target in targets.items():
         if any(unlisted_set.may_select(target) for unlisted_set in unlisted):
@@ -183,25 +180,25 @@ def _lacks_section(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
 
 
 def _is_below_the_top(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Tell of new subgroups what no subgroup has; of those that exist, the service says so itself."""
+    """Yield an obstacle for sections that a new subgroup cannot have; existing subgroups show it themselves."""
     target, kinds = declared.target, facts.run.kinds
     is_new = target.identity in facts.declared.existence.created
     for section in declared.sections if is_new and target.level is Level.GROUP and "/" in str(target.ref) else ():
         if kinds[section.kind].needs.top_level:
-            about = about_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
+            about = excepting_section(section, declared.excepts(section.kind, facts.today), kinds[section.kind])
             effect: Effect = "excepted" if about else "problem"
             yield Obstacle(address_of(section, kinds), *AT_THE_TOP, effect=effect, exceptions=about)
 
 
 def _is_hidden_by_move(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Plan nothing of a project that has moved and was not read where it is now."""
+    """Yield an obstacle for a project that has moved and was not read at its new path."""
     move = facts.roster.moves.get(declared.target)
     if move is not None and facts.live.unread(*declared.sections):
-        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
 
 
 def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Leave out what only sets declare and the project cannot have, as where a list shows that."""
+    """Yield sections that only sets declare and that the project cannot have, as if a list had shown it."""
     for section in (section for section in declared.sections if section.kind in declared.skipped):
         causes = (part.cause for part in facts.live.unread(section).values())
         lacking = next((cause for cause in causes if cause and cause.effect == "not applicable"), None)
@@ -213,15 +210,15 @@ def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     move = facts.roster.moves.get(declared.target)
     is_told = declared.target.identity in facts.live.absent
     if move is not None and not is_told and not facts.live.unread(*declared.sections):
-        yield from why_not_followed(declared.target, move, follow=facts.run.follow_moved)
+        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
 
 
-def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
-    """Yield why a target that has moved is not written to, if it is not.
+def move_obstacles(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
+    """Yield the obstacle of a target that has moved and is not written to, if any.
 
     Args:
-        target: as the manifest names it.
-        move: where it is.
+        target: with the path of the manifest.
+        move: its new place.
         follow: whether projects that have moved are written to.
     """
     if move.doomed:
@@ -234,7 +231,7 @@ def why_not_followed(target: Target, move: Move, *, follow: bool) -> Iterator[Ob
 
 
 def _find_same(facts: Facts) -> Facts:
-    """Find out which targets are the same; ask only where a change might be made twice."""
+    """Find the targets that are declared twice; request records only where a change might be made twice."""
     targets = _existing(facts)
     numbers = _numbers(facts, targets)
     alike: dict[tuple[Level, int], list[DesiredTarget]] = {}
@@ -248,7 +245,7 @@ def _find_same(facts: Facts) -> Facts:
 
 
 def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Tell which targets are the same: what one of them writes, the other would undo or do again."""
+    """Yield an obstacle for a target that is declared twice: one declaration would undo the other's writes."""
     (number, alike), moves = facts.same.get(declared.target, (0, ())), facts.roster.moves
     others = [other for other in alike if other.target != declared.target]
     move = moves.get(declared.target)
@@ -268,21 +265,25 @@ def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstac
 
 
 def _existing(facts: Facts) -> Collection[DesiredTarget]:
-    """Return all targets that exist, each once, whether they are planned or not."""
+    """Return all declared targets that exist, each once, including targets that are not planned."""
+    # A project that has moved exists, although its parts count as absent: its new path may be declared too.
     gone = facts.live.absent.keys() - {target.identity for target in facts.roster.moves}
     targets = (*facts.declared.whole.targets, *facts.targets)
     return {target.target: target for target in targets if target.target.identity not in gone}.values()
 
 
 def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Reference, int]:
-    """Return the IDs of targets by path; ask only where a change might be made twice."""
+    """Return the IDs of targets by path; request records only where a change might be made twice."""
     numbers = {reference: number for reference, number in facts.live.ids.items() if isinstance(number, int)}
     for target, move in facts.roster.moves.items():
         paths = (str(path).casefold() for path in (target.ref, move.path) if path is not None)
         numbers |= {Reference(target.level, path): move.number for path in paths}
     busy = {(change.address.target, change.address.section) for change in facts.compared.changes}
     for level in (Level.GROUP, Level.PROJECT):
+        # A target given by ID and one given by path can be the same. Two paths can be only if one redirects, which
+        # reading has shown already.
         by_number, by_path = _doubtful(level, targets, busy, numbers)
+        # One of the two sides is looked up: the shorter one costs fewer requests.
         if len(by_path) < len(by_number):
             answers = look_up(by_path, facts.roster)
             numbers |= {reference: number for reference, number in answers.items() if isinstance(number, int)}
@@ -299,7 +300,7 @@ def _doubtful(
     busy: Collection[tuple[Target, str]],
     numbers: Mapping[Reference, int],
 ) -> tuple[set[Target], set[Reference]]:
-    """Return the targets given by ID and by path that may be the same, where one of the two is to change.
+    """Return the targets given by ID and those given by path that may be the same, if one of the two changes.
 
     Both must declare the section that changes, and nothing that was read identifies them.
     """
@@ -328,7 +329,7 @@ def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
 
 
 def _find_archived(facts: Facts) -> Facts:
-    """Ask which projects are archived, where that matters and no list shows it."""
+    """Look up which projects are archived, where that matters and no list shows it."""
     doubtful, moves = dict(_perhaps_archived(facts)), facts.roster.moves
 
     def ask(target: Target, reader: Reader) -> TargetRecord | ServiceError:
@@ -345,25 +346,26 @@ def _find_archived(facts: Facts) -> Facts:
 
 
 def _is_archived(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    """Tell what cannot be changed in an archived project, and that can be read as in any."""
+    """Yield an obstacle for each changed section that is read-only in an archived project."""
     for section in facts.archived.get(declared.target, ()):
         yield unchangeable(section, facts.run.kinds, is_skipped=section.kind in declared.skipped)
 
 
-def requests_left(checked: Planned) -> int:
-    """Return how many requests a plan takes to find out which projects are archived, besides those of a check."""
+def archived_check_requests(checked: Planned) -> int:
+    """Return the number of requests that a plan would add to those of a check, to find archived projects."""
     facts = Facts(checked.run, checked.roster, checked.declared, checked.live, checked.compared, checked.obstacles)
     return sum(not facts.roster.remembers(target) for target, _ in _perhaps_archived(facts))
 
 
 def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...]]]:
-    """Yield the projects that may be archived, each with the sections that could not be changed then."""
+    """Yield the projects that may be archived, each with the sections that would be read-only then."""
     kinds = facts.run.kinds
     changing = {
         (change.address.target, change.address.section)
         for change in facts.compared.changes
         if change.address.section and kinds[change.address.section].needs.archived is not Archived.OPEN
     }
+    # A section that is refused for another reason needs no request to find out whether the project is archived.
     told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
     listed = facts.declared.listed if changing else frozenset()
     for declared in facts.targets:
@@ -379,7 +381,7 @@ def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...
 
 
 def _is_active(declared: DesiredTarget, facts: Facts) -> bool:
-    """Return whether a section was read that archived projects do not show."""
+    """Return whether a section was read that archived projects do not show, so that the project is not archived."""
     return any(
         not isinstance(facts.live.parts[section.target, section.kind, part], Unreadable)
         for section in declared.sections
@@ -431,4 +433,4 @@ RULES = (
         needs="the record of a project that no list shows, if an archived one refuses the change: one request",
     ),
 )
-"""All rules, in the order in which their obstacles are told."""
+"""All rules, in the order in which their obstacles are reported."""

@@ -1,4 +1,4 @@
-"""A run: what a command asks of the engine, as a value."""
+"""A `Run`: the request of a command to the engine, as a value; its `Scope` is the part of the manifests it plans."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ MakePlan = Callable[[DesiredState, LiveState, Kinds, Plan], Plan]
 
 
 Remark = tuple[int, str]
-"""What a step of a plan has to say besides the plan: a level of logging, and a sentence."""
+"""A log message of a planning step: a level of `logging`, and a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class Scope:
 
     Attributes:
         selection: the selected targets and sections.
-        failed: what alone is planned, because a previous run did not do it; None for everything.
+        failed: the addresses that a previous run did not finish, which alone are planned; None for all.
         everything: whether targets that have not changed are planned too.
         since_applied: whether only targets are planned that have changed since they were applied.
         shard: which part of the targets; None for all of them.
         grace: see `DesiredState.grace`.
         forced: see `DesiredState.forced`.
-        only_change: whether only differences are planned that the change since the revision makes.
-        who_after: events since this moment tell who made a difference; None if that is not asked for.
-        restored_after: likewise, what was changed and put back.
+        only_change: whether to plan only the differences that the change since the revision makes.
+        who_after: the start of the audit events that are searched for authors of differences; None for no search.
+        restored_after: the same for values that were changed and restored.
     """
 
     selection: RunSelection = field(default_factory=RunSelection)
@@ -55,26 +55,26 @@ class Scope:
 
     @property
     def reports_fleet_findings(self) -> bool:
-        """Whether the run reports what no single shard is about: true without shards, and in shard 1."""
+        """Whether the run reports findings that belong to no target: true in an unsharded run and in shard 1."""
         return self.shard is None or self.shard.number == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a command asks.
+    """The request of a command.
 
     Attributes:
         reader: the service.
         kinds: all kinds.
-        manifests: as they were read; their sets wait for the projects of their groups.
-        past: the revision with which they are compared; None to compare with none.
+        manifests: as they were read; sets are expanded later, once their groups are listed.
+        past: the revision of `--since`; None without the option.
         scope: which part of them is planned.
-        inventory: the list of what was applied.
-        inputs: what the manifests are read from.
-        progress: counts the steps.
-        api_url: of the service, to be doubted where nothing at all is found there; empty if it is not.
+        inventory: the list of applied objects.
+        inputs: the sources of the manifests.
+        progress: counts the targets that are read.
+        api_url: of the service, to check if no target is found; empty to skip the check.
         follow_moved: whether projects that have moved are written to.
-        make: makes the plan of what was read.
+        make: returns the plan for desired and live state.
     """
 
     reader: FleetReader

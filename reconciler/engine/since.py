@@ -1,4 +1,4 @@
-"""Which targets another revision, or the last apply, declares otherwise, for `--since`."""
+"""The targets whose declaration changed since a revision or the last apply, for `--since`. See `changed_since`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from reconciler.model.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What has changed since a revision, or since the last apply.
+    """The changes since a revision, or since the last apply.
 
     Attributes:
-        changed: the targets that differ; None if any may.
+        changed: the targets whose declaration differs; None if every target may differ.
         past: the revision, with all sets applied; None without one.
-        remarks: what the plan says about it.
+        remarks: sentences of the plan about the comparison.
         warnings: about the revision.
     """
 
@@ -37,13 +37,13 @@ class Since:
 
 
 def changed_since(run: Run, manifests: Manifests, discovery: Discovery) -> Since:
-    """Compare the manifests with the revision, or with the inventory, if the run is about what has changed since then.
+    """Compare the manifests with the revision or with the inventory, if the run plans only changed targets.
 
     Nothing is deleted because only a revision declares it: the plan says what stays for want of an inventory. Without
     one, everything has changed since the last apply.
 
     Args:
-        run: what is asked.
+        run: the request of the command.
         manifests: with all sets applied.
         discovery: the projects of groups.
     """
@@ -64,7 +64,7 @@ def changed_since(run: Run, manifests: Manifests, discovery: Discovery) -> Since
 
 
 def _known(opened: OpenInventory) -> Inventory | None:
-    """Return the list; None if none is used, or there is none yet."""
+    """Return the inventory; None if the run has none, or none is stored yet."""
     return opened.stored.inventory if opened.stored is not None and opened.stored.commit else None
 
 
@@ -84,7 +84,7 @@ def _since_apply(
 def _changed_since_revision(
     now: DesiredState, then: Iterable[DesiredTarget], unlisted: Sequence[UnlistedSet]
 ) -> Iterator[Target]:
-    """Yield the targets whose effective spec differs from that of a revision, or may differ as far as anybody knows."""
+    """Yield the targets whose effective spec differs, or may differ, from that of a revision."""
     digests = {target.target.identity: digest_of(target) for target in then}
     for target in now.targets:
         is_same = digests.get(target.target.identity) == digest_of(target)
@@ -95,7 +95,7 @@ def _changed_since_revision(
 def _changed_since_apply(
     now: Manifests, inventory: Inventory, ids: Mapping[Reference, int | Obstacle], today: date
 ) -> Iterator[Target]:
-    """Yield the targets that were not applied as they are declared now, or that time has changed since then."""
+    """Yield the targets whose declaration differs from the applied one, or that are due to change by time alone."""
     names, pathless = target_names(inventory), {*now.pathless}
     for declared in now.desired.targets:
         target = declared.target

@@ -1,4 +1,4 @@
-"""Why differences are there, by the revision of `--since` and the inventory. Nothing is asked for.
+"""The source of each difference, by the revision of `--since` and the inventory. Makes no request. See `with_sources`.
 
 A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
 differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
@@ -34,7 +34,7 @@ UNDECLARED_VALUE = object()
 
 
 def with_sources(planned: Planned) -> Plan:
-    """Return the plan whose changes say why they are there."""
+    """Return the plan with a note of the source on each change."""
     if not any(planned.plan.changes):
         return planned.plan
     declared, kinds = planned.declared, planned.run.kinds
@@ -43,6 +43,7 @@ def with_sources(planned: Planned) -> Plan:
     before = None if then is None else _differences_then(planned, known_then)
     pairs = ((target.target, known_then.get(target.target.identity)) for target in declared.desired.targets)
     known = _by_inventory(planned, {target: whole for target, whole in pairs if whole is not None})
+    # Neither a revision nor an inventory: the source of no difference is known.
     if before is None and not known:
         return planned.plan
     applied = _differences_then(planned, _as_applied(planned, known))
@@ -61,18 +62,18 @@ def with_sources(planned: Planned) -> Plan:
 
 
 def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) -> Differences:
-    """Return the changes that the manifests of the revision would make now."""
+    """Return the changes that the manifests of the revision would make to today's live state."""
     if not then:
         return {}
     desired, live, kinds = planned.declared.desired, planned.live, planned.run.kinds
     targets, absent = [], dict(live.absent)
     for now in desired.targets:
         target = then.get(now.target.identity, DesiredTarget(now.target, ()))
-        standing = absent.get(now.target.identity)
-        if isinstance(standing, ToCreate):
+        absent_target = absent.get(now.target.identity)
+        if isinstance(absent_target, ToCreate):
             if target.creation is None:
                 continue
-            absent[now.target.identity] = replace(standing, creation=target.creation)
+            absent[now.target.identity] = replace(absent_target, creation=target.creation)
         targets.append(_as_read(live, now, target))
     plan = planned.run.make(replace(desired, targets=tuple(targets)), replace(live, absent=absent), kinds, NO_PLAN)
     differences: dict[tuple[Target, Place], list[Change]] = defaultdict(list)
@@ -82,7 +83,7 @@ def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) 
 
 
 def _as_read(live: LiveState, now: DesiredTarget, then: DesiredTarget) -> DesiredTarget:
-    """Return a target of the revision, less all that was not read of it."""
+    """Return a target of the revision, without the parts that were not read in this run."""
     sections = (
         replace(
             section,
@@ -101,13 +102,13 @@ def _as_read(live: LiveState, now: DesiredTarget, then: DesiredTarget) -> Desire
 
 
 def _is_new(change: Change, before: Differences, kinds: Kinds) -> bool:
-    """Return whether earlier manifests do not differ there, or in another way."""
+    """Return whether earlier manifests would not make this change."""
     earlier = before.get((change.address.target, _place(change.address, kinds)), ())
     return not any(_covers(other, change) for other in earlier)
 
 
 def _covers(other: Change, change: Change) -> bool:
-    """Return whether another change to the same object does all that a change does."""
+    """Return whether another change to the same object includes everything that a change does."""
     match other, change:
         case (Create(), Create()):
             return _holds(other.after, change.after)
@@ -119,12 +120,12 @@ def _covers(other: Change, change: Change) -> bool:
     return False
 
 
-def _holds(fields: Mapping[str, object], others: Mapping[str, object]) -> bool:
-    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in others.items())
+def _holds(fields: Mapping[str, object], expected: Mapping[str, object]) -> bool:
+    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in expected.items())
 
 
 def _place(address: Address, kinds: Kinds) -> Place:
-    """Return where a change is, whatever the spelling of its name."""
+    """Return the identity of a changed object, independent of the spelling of its name."""
     part = kinds[address.section].part(address.part) if address.section else None
     name = address.name
     if isinstance(part, Collection) and name is not None:
@@ -133,9 +134,9 @@ def _place(address: Address, kinds: Kinds) -> Place:
 
 
 def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
-    """Return what was applied to targets that are still to be applied, and differ, as far as history tells.
+    """Return the declarations of the last apply, for targets that differ from it and have changes.
 
-    The manifests of the last apply are read once, from git. Of a target that it left out, the digest is another.
+    The manifests of the last apply are read once, from git. A target counts only if its recorded digest matches.
     """
     opened, declared = planned.run.inventory, planned.declared
     changes = planned.plan.changes
@@ -147,6 +148,8 @@ def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identi
     digests = {target.identity: line.digest for target in waiting if (line := lines.get(target.identity))}
     if not inventory.applied or not digests:
         return {}
+    # The commit may be missing in a shallow clone, or its manifests invalid by today's rules: the source is unknown
+    # then.
     with suppress(ManifestErrors, ConfigurationError):
         proved = proof(planned.run, declared, inventory, key_of, planned.roster)
         then = proved.revision(inventory.applied).manifests.desired.targets
@@ -156,10 +159,10 @@ def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identi
 
 
 def _by_inventory(planned: Planned, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
-    """Return why targets differ that are declared like this, as far as the inventory tells.
+    """Return the source of the differences of each declared target, according to the inventory.
 
-    It does not tell of a target whose last apply was not complete, or that time alone has changed since; nor whether
-    manifests are still to be applied, if it has newer ones than the checkout.
+    The source is unknown for a target whose last apply was incomplete, or that is due to change by time alone; and
+    "pending" is unknown if the inventory was written by newer manifests than those of the checkout.
     """
     opened = planned.run.inventory
     if opened.stored is None or not opened.stored.commit:

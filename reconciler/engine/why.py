@@ -1,4 +1,4 @@
-"""Why something is refused or cannot be seen, and what to do about it: one table for plan, apply and doctor.
+"""Causes and remedies of refused or invisible targets and sections: the table `REASONS`, for plan, apply and doctor.
 
 A refusal explains little. One more request for a target that fails finds the cause; where many targets of a group fail
 alike, one request finds it for all of them.
@@ -11,17 +11,17 @@ from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
-from reconciler.engine.compare.exceptions import about_section
+from reconciler.engine.compare.exceptions import excepting_section
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.read import TRY_AGAIN, answer_or_error
 from reconciler.engine.roster import (
-    OTHER,
+    OTHER_LEVEL,
     PATH_FIELDS,
     TargetRecord,
     fetch_record,
-    is_doomed,
+    has_other_level,
     is_off,
-    is_the_other,
+    is_scheduled_for_deletion,
 )
 from reconciler.errors import ConfigurationError, Forbidden, NotFound, ServiceError
 from reconciler.model.kind import Archived, Kinds, Needs, Role
@@ -37,20 +37,21 @@ FOR_ADMINISTRATORS = "keys/0"
 """A record that never exists, and that only administrators may ask for: 404 for them, 403 for everybody else."""
 
 
+# 404 counts as a refusal: the service answers so for what the token may not see.
 REFUSALS = frozenset({403, 404})
 
 MIN_TARGETS_OF_CAUSE = 3
-"""From so many targets on that fail alike, their group is asked about instead of each of them."""
+"""If this many targets fail alike, one request about their group replaces one for each target."""
 
 INHERITED = "what holds in the groups above"
 """The cause of obstacles that all projects of a group share which fail alike."""
 
 ARCHIVED = "the project is archived"
-"""Why nothing can be written there."""
+"""The reason why nothing can be written in a project."""
 UNARCHIVE = "unarchive it, or {}"
-"""What to do about it; see `other_way_out`."""
+"""The remedy for `ARCHIVED`; the placeholder is an `omission_remedy`."""
 AT_THE_TOP = "only groups at the top have these settings", "declare them there"
-"""Why a subgroup has no such section, and what to do."""
+"""The reason why a subgroup has no such section, and the remedy."""
 FORBIDDEN = 403
 NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
 NO_EDITION = "the Community Edition has no such settings"
@@ -85,7 +86,7 @@ class Caller:
 
     @property
     def shortfall(self) -> str:
-        """Why an administrator is refused what administrators may do; empty if that is not so."""
+        """The reason why an administrator is refused administrators' requests; empty if there is none."""
         lacking = "is an administrator, but the token lacks the scope admin_mode, and the service uses Admin Mode"
         return f"{self} {lacking}" if self.lacks_admin_mode else ""
 
@@ -106,7 +107,7 @@ class ProjectRecord:
         role: of the caller, as the service counts; None if unknown.
         inherited: whether that role comes from the groups above alone.
         archived: whether it is; None if unknown.
-        off: the keys of what is switched off.
+        off: the record's keys of features that are switched off.
         nested: whether a group has a group above it; None if unknown.
     """
 
@@ -127,14 +128,14 @@ Access = Literal["read", "write", "both"]
 
 @dataclass(frozen=True, slots=True)
 class RefusedAccess:
-    """A section that a target does not show, or does not let be changed, and all that is known about that.
+    """A section that a target does not show, or does not let be changed, with all known facts about that.
 
     Attributes:
         where: the target, or the section.
         needs: of the section.
         record: of the target.
         caller: the user behind the token.
-        way_out: see `other_way_out`.
+        omission_remedy: see `omission_remedy`.
         writing: whether it is about changing the section.
         status: of the response that refused it; None if nothing was refused yet.
     """
@@ -143,7 +144,7 @@ class RefusedAccess:
     needs: Needs
     record: ProjectRecord
     caller: Caller = UNKNOWN_CALLER
-    way_out: str = LEAVE_OUT
+    omission_remedy: str = LEAVE_OUT
     writing: bool = False
     status: int | None = None
 
@@ -161,7 +162,7 @@ class RefusedAccess:
 
     @property
     def reasons(self) -> Iterator[Obstacle]:
-        """All that explains it by itself, in the order of the table."""
+        """All obstacles that explain the refusal by themselves, in the order of the table."""
         access = "write" if self.writing else "read"
         found = (reason(self) for about, reason in REASONS if about in (access, "both"))
         return (obstacle for obstacle in found if obstacle is not None)
@@ -181,7 +182,7 @@ def _is_archived(refusal: RefusedAccess) -> Obstacle | None:
     closed = {Archived.CLOSED, Archived.READ_ONLY} if refusal.writing else {Archived.CLOSED}
     if not refusal.record.archived or refusal.needs.archived not in closed:
         return None
-    return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.way_out), effect="not applicable")
+    return Obstacle(refusal.where, ARCHIVED, UNARCHIVE.format(refusal.omission_remedy), effect="not applicable")
 
 
 def _is_switched_off(refusal: RefusedAccess) -> Obstacle | None:
@@ -189,12 +190,12 @@ def _is_switched_off(refusal: RefusedAccess) -> Obstacle | None:
     if not switches or not refusal.record.off.issuperset(switches):
         return None
     words = " and ".join(switches.values())
-    remedy = f"switch {words} on, or {refusal.way_out}"
+    remedy = f"switch {words} on, or {refusal.omission_remedy}"
     return Obstacle(refusal.where, f"switched off in the project: {words}", remedy, effect="not applicable")
 
 
 def _has_no_role(refusal: RefusedAccess) -> Obstacle | None:
-    """Return that the caller's role is less than the least that suffices, or that an administrator is none here."""
+    """Return that the caller's role is too low, or that an administrator's token cannot act as one."""
     where, record, caller, least = refusal.target.address, refusal.record, refusal.caller, refusal.role
     suffices = record.role is not None and least is not None and record.role >= least
     if caller.shortfall and not suffices:
@@ -215,7 +216,7 @@ def _is_barred(refusal: RefusedAccess) -> Obstacle | None:
 
 
 def _is_allowed(refusal: RefusedAccess) -> Obstacle | None:
-    """Return that the role suffices, so that the reason is not known."""
+    """Return that the role suffices, so that the cause is unknown."""
     record, caller = refusal.record, refusal.caller
     if refusal.status is None or record.role is None or caller.admin:
         return None
@@ -232,17 +233,19 @@ REASONS: tuple[tuple[Access, Callable[[RefusedAccess], Obstacle | None]], ...] =
     ("write", _is_barred),
     ("write", _is_allowed),
 )
-"""All that a section may be refused for. What cannot be read has each reason that holds, a refused write the first."""
+"""All causes of a refusal. An unreadable section is reported with all that apply, a refused write with the first."""
 
 
-def unfit(where: Address, needs: Needs, record: ProjectRecord, way_out: str = LEAVE_OUT) -> Iterator[Obstacle]:
-    """Yield why a project cannot have a section, whoever asks; for the last argument, see `other_way_out`."""
-    refusal = RefusedAccess(where, needs, record, way_out=way_out)
+def section_obstacles(
+    where: Address, needs: Needs, record: ProjectRecord, omission_remedy: str = LEAVE_OUT
+) -> Iterator[Obstacle]:
+    """Yield the obstacles to a section in a project that are independent of the caller; see `omission_remedy`."""
+    refusal = RefusedAccess(where, needs, record, omission_remedy=omission_remedy)
     yield from filter(None, (_is_archived(refusal), _is_switched_off(refusal)))
 
 
 def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterator[Obstacle]:
-    """Yield an obstacle for each section that a project cannot have, as far as a list of projects shows that.
+    """Yield an obstacle for each section that a project cannot have, if a list of projects shows that.
 
     Nothing is read for such a section. Only an archived project whose section can still be read is planned, since a
     problem there is one only if something would change.
@@ -252,36 +255,36 @@ def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterat
     record = ProjectRecord(archived=target.listed.archived, off=target.listed.off)
     for section in target.sections:
         kind, is_skipped = kinds[section.kind], section.kind in target.skipped
-        obstacles = list(unfit(address_of(section, kinds), kind.needs, record, other_way_out(section)))
+        obstacles = list(section_obstacles(address_of(section, kinds), kind.needs, record, omission_remedy(section)))
         if obstacles:
-            about = () if is_skipped else about_section(section, target.excepts(section.kind, today), kind)
+            about = () if is_skipped else excepting_section(section, target.excepts(section.kind, today), kind)
             effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"
-            yield replace(together(obstacles), effect=effect, exceptions=about)
+            yield replace(combined(obstacles), effect=effect, exceptions=about)
         elif record.archived and kind.needs.archived is Archived.READ_ONLY:
             yield unchangeable(section, kinds, is_skipped=is_skipped)
 
 
 def unchangeable(section: Section, kinds: Kinds, *, is_skipped: bool) -> Obstacle:
     """Return that a section of an archived project cannot be changed."""
-    remedy = UNARCHIVE.format(other_way_out(section))
+    remedy = UNARCHIVE.format(omission_remedy(section))
     effect: Effect = "not applicable" if is_skipped else "read only"
     return Obstacle(address_of(section, kinds), ARCHIVED, remedy, effect=effect)
 
 
-def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
-    """Return why a section could not be read, and what to do about it, by all that is known.
+def read_obstacle(refusal: RefusedAccess, reason: str) -> Obstacle:
+    """Return the obstacle of a section that could not be read, by all known facts.
 
     Args:
         refusal: of the service.
-        reason: the request and the response.
+        reason: the request and the response, in words.
     """
     where, needs, status = refusal.where, refusal.needs, refusal.status
     if status not in REFUSALS:
         return Obstacle(where, reason, REQUEST_REFUSED if status in WRONG_REQUESTS else TRY_AGAIN)
     obstacles = list(refusal.reasons)
     if obstacles:
-        return together(obstacles)
-    remedy = _asks(refusal.target, needs) or "check whether the service supports this section"
+        return combined(obstacles)
+    remedy = _requirements(refusal.target, needs) or "check whether the service supports this section"
     if needs.licensed and status == FORBIDDEN:
         # The record shows nothing against this target, so that the others of its group are refused for the same reason.
         shared = INHERITED if refusal.record.role is not None else ""
@@ -289,13 +292,13 @@ def why_unread(refusal: RefusedAccess, reason: str) -> Obstacle:
     return Obstacle(where, reason, remedy)
 
 
-def why_refused(refusal: RefusedAccess) -> Obstacle:
-    """Return why a change to a section was forbidden, and what to do; without a reason if none is known."""
-    return next(refusal.reasons, Obstacle(refusal.where, "", _asks(refusal.target, refusal.needs)))
+def write_obstacle(refusal: RefusedAccess) -> Obstacle:
+    """Return the obstacle of a refused change to a section; its reason is empty if none is known."""
+    return next(refusal.reasons, Obstacle(refusal.where, "", _requirements(refusal.target, refusal.needs)))
 
 
 def ask_caller(reader: Reader) -> Caller:
-    """Ask who is behind the token: one request a run, and two more for an administrator.
+    """Look up the user behind the token: one request a run, and two more for an administrator.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -305,13 +308,15 @@ def ask_caller(reader: Reader) -> Caller:
 
 
 def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Reader) -> Caller:
-    """Return the user of a record and of that of the token; one request tells whether an administrator lacks a scope.
+    """Return the caller by the records of user and token; one request shows whether a scope is missing.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
     name, number, scopes = owner.get("username"), owner.get("id"), token.get("scopes")
     admin = owner.get("is_admin") is True
+    # With Admin Mode, an administrator's token without this scope sees private projects as 404, and a plan would advise
+    # to become a member. Whether the service uses Admin Mode, only a refusal shows.
     doubtful = admin and isinstance(scopes, list) and "admin_mode" not in scopes
     lacking = doubtful and isinstance(answer_or_error(lambda: reader.recall(FOR_ADMINISTRATORS)), Forbidden)
     return Caller(
@@ -323,7 +328,7 @@ def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Read
 
 
 def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
-    """Ask for the record of a project or a group, and return it, or why there is none.
+    """Return the record of a project or a group, or the error if it cannot be read.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
@@ -344,7 +349,7 @@ def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord
 
 
 def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
-    """Ask for the caller's role in a group, which the group's record does not show.
+    """Return a record with the caller's role in a group, which the group's own record does not show.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
@@ -362,40 +367,42 @@ def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRec
     return answer if isinstance(answer, ServiceError) else NO_RECORD
 
 
-def role_name(role: int) -> str:
-    """Return what the service calls a role."""
-    return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
+def role_name(access_level: int) -> str:
+    """Return the service's name for a role."""
+    return Role(access_level).name.capitalize() if access_level in set(Role) else f"of access level {access_level}"
 
 
-def why_absent(target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False) -> Obstacle:
-    """Return why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
+def absence_obstacle(
+    target: Target, reader: Reader, caller: Callable[[], Caller], *, licensed: bool = False
+) -> Obstacle:
+    """Return the obstacle of a group or project that is not visible; checks for the wrong level first.
 
     Args:
         target: the target.
         reader: the service.
-        caller: returns whose token it is; not called where that does not matter.
-        licensed: whether all that was asked for is in the paid editions alone.
+        caller: returns the user behind the token; called only where the obstacle depends on it.
+        licensed: whether all requested sections exist in the paid editions alone.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    if is_the_other(target, reader):
-        return the_other(target)
+    if has_other_level(target, reader):
+        return wrong_level_obstacle(target)
     obstacle = not_found(target, caller(), licensed=licensed)
     if target.level is Level.GROUP and isinstance(target.ref, str):
         return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
     return obstacle
 
 
-def the_other(target: Target) -> Obstacle:
-    """Return that what a manifest takes for a group is a project, or the reverse."""
-    other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+def wrong_level_obstacle(target: Target) -> Obstacle:
+    """Return the obstacle of a target that is declared as a group although it is a project, or the reverse."""
+    other, what = OTHER_LEVEL[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
     reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
     return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
 
 
 def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:
-    """Return as much as is known of a target that is not there or not visible; or of many `inside` a group."""
+    """Return the obstacle of a target that does not exist or is not visible, or of many targets `inside` a group."""
     if caller.shortfall:
         reason = f"not found{inside}, or hidden: {caller.shortfall}"
         return Obstacle(target.address, reason, f"{ADMIN_MODE}, or correct it in the manifest")
@@ -408,8 +415,8 @@ def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside:
     return Obstacle(target.address, reason, remedy)
 
 
-def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
-    """Return why many projects or groups below one group are not visible: it is not either, or they are not in it.
+def group_absence_obstacle(group: str, reader: Reader, caller: Caller) -> Obstacle:
+    """Return the obstacle of many invisible targets in one group, which may be invisible itself.
 
     Raises:
         ServiceError: one that `read.ENDS_A_RUN`.
@@ -427,15 +434,15 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
     )
 
 
-def other_way_out(section: Section) -> str:
-    """Return what to write so that a target does without a section."""
+def omission_remedy(section: Section) -> str:
+    """Return the remedy that removes a section from a target's declarations."""
     return LEAVE_OUT if section.own else f"write `unmanaged: [{section.kind}]` in its own document"
 
 
-def correction(target: Target, reader: Reader) -> str:
-    """Return what to do about a path that is not found: the most similar one beside it, if one is.
+def path_remedy(target: Target, reader: Reader) -> str:
+    """Return the remedy for a path that is not found: the most similar path in its group, if there is one.
 
-    It is looked for in the first page of what is there.
+    Only the first page of the group's list is searched.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -448,13 +455,15 @@ def correction(target: Target, reader: Reader) -> str:
     answer = answer_or_error(lambda: reader.get(listing))
     records = answer if isinstance(answer, list) else ()
     paths = [record.get(PATH_FIELDS[target.level]) for record in records if isinstance(record, dict)]
-    beside = {path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_doomed(path)}
+    beside = {
+        path.rpartition("/")[2]: path for path in paths if isinstance(path, str) and not is_scheduled_for_deletion(path)
+    }
     similar = closest(str(target.ref).rpartition("/")[2], beside)
-    return f"the most similar path is {beside[similar]}" if similar else way_to_see(reader)
+    return f"the most similar path is {beside[similar]}" if similar else visibility_remedy(reader)
 
 
-def way_to_see(reader: Reader, what: str = "path") -> str:
-    """Return what to do about what is not found: it may be there, and hidden from the token.
+def visibility_remedy(reader: Reader, what: str = "path") -> str:
+    """Return the remedy for an object that is not found, and may be hidden from the token.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -465,8 +474,8 @@ def way_to_see(reader: Reader, what: str = "path") -> str:
     return f"correct the {what}, or use a token that can see it"
 
 
-def together(obstacles: Sequence[Obstacle]) -> Obstacle:
-    """Return the obstacles of one place as one; it has a cause if all of them share it."""
+def combined(obstacles: Sequence[Obstacle]) -> Obstacle:
+    """Return several obstacles of one address as one; its cause is set only if all of them share it."""
     causes = {obstacle.cause for obstacle in obstacles}
     return replace(
         obstacles[0],
@@ -476,8 +485,8 @@ def together(obstacles: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-def whole_url(api_url: str) -> str:
-    """Return what to do about a URL that does not end as that of an API does; empty if it does."""
+def url_remedy(api_url: str) -> str:
+    """Return the remedy for a URL that does not end in `/api/v4`; empty if it does."""
     url = urlsplit(api_url)
     if url.path.rstrip("/").endswith("/api/v4"):
         return ""
@@ -487,19 +496,19 @@ def whole_url(api_url: str) -> str:
 
 
 def address_of(section: Section, kinds: Kinds) -> Address:
-    """Return the address of what a section declares first."""
+    """Return the address of the first declared part of a section."""
     part = next(part for part in kinds[section.kind].parts if part.name in section.wanted)
     return Address(section.target, section.kind, part.name, part.title)
 
 
 def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, api_url: str = "") -> LiveState:
-    """Return live state in which each part that could not be read has its cause.
+    """Return live state in which each unreadable part has its cause.
 
-    It takes at most one request for each target that fails, and one for each cause that many of them share. Where that
-    does not tell the cause, it may be the user behind the token: `ask_caller`, once a run.
+    It takes at most one request for each target that fails, and one for each cause that many targets share. If these
+    do not show the cause, the user behind the token may be the reason: `ask_caller`, once a run.
 
     Args:
-        api_url: of the service, to be doubted where nothing at all can be read; empty if it is not.
+        api_url: of the service, to check if nothing at all can be read; empty to skip the check.
 
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
@@ -539,13 +548,13 @@ def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
 
 
 def refuse_unless_api(reader: Reader, api_url: str) -> None:
-    """Refuse a URL that does not end as that of an API does, and below which none answers.
+    """Raise if a URL does not end as that of an API does, and no API answers below it.
 
     Raises:
         ConfigurationError: it is such a URL.
         ServiceError: one that `read.ENDS_A_RUN`.
     """
-    remedy = whole_url(api_url)
+    remedy = url_remedy(api_url)
     if remedy and not isinstance(_version(reader).get("version"), str):
         raise ConfigurationError(f"{api_url}: nothing was found there, and no API answers: {remedy}")
 
@@ -555,34 +564,34 @@ Explained = Mapping[PartAddress, Unreadable]
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A target of which something could not be read.
+    """A target with parts that could not be read.
 
     Attributes:
-        unread: what, by its address.
-        absent: whether nothing of it is visible.
-        licensed: whether all of that is in the paid editions alone.
-        ways_out: by section, see `other_way_out`.
+        unread: these parts, by address.
+        absent: whether no part of the target is visible.
+        licensed: whether all these sections exist in the paid editions alone.
+        omission_remedies: by section, see `omission_remedy`.
     """
 
     target: Target
     unread: Explained
     absent: bool
     licensed: bool
-    ways_out: Mapping[str, str]
+    omission_remedies: Mapping[str, str]
 
     @property
     def may_lack_edition(self) -> bool:
-        """Whether the service may lack the edition for all of it."""
+        """Whether a missing edition may explain all unread parts."""
         return self.absent and self.licensed
 
     @property
     def likeness(self) -> object:
-        """A key that failures of one group share if they are alike."""
+        """A key that is equal for failures of one group with the same refused parts."""
         refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
         return self.target.level, _group(self.target) or self.target, refused
 
     def because(self, cause: Obstacle, *, absent: bool = True) -> Explained:
-        """Give everything one cause."""
+        """Return all unread parts with one cause."""
         return {place: replace(part, cause=cause, absent=absent) for place, part in self.unread.items()}
 
 
@@ -592,21 +601,22 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
         if unread:
             absent = live.shows_nothing_of(target)
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
-            ways_out = {section.kind: other_way_out(section) for section in target.sections}
-            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, ways_out)
+            omission_remedies = {section.kind: omission_remedy(section) for section in target.sections}
+            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed, omission_remedies)
 
 
-def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
-    """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
-    first, *others = failures
-    if first.absent and len(failures) >= MIN_TARGETS_OF_CAUSE:
-        cause = why_group_absent(_group(first.target), reader, ask_caller(reader))
-        return {place: part for failure in failures for place, part in failure.because(cause).items()}, []
+def _explain_alike(alike: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
+    """Explain failures that are alike by one request, or only the first one; and return the unexplained failures."""
+    # Otherwise a missing edition or role would cost a request, and be a problem, for each project of a group.
+    first, *others = alike
+    if first.absent and len(alike) >= MIN_TARGETS_OF_CAUSE:
+        cause = group_absence_obstacle(_group(first.target), reader, ask_caller(reader))
+        return {place: part for failure in alike for place, part in failure.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
     shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
     if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
-    unread = [part for failure in failures for part in failure.unread.items()]
+    unread = [part for failure in alike for part in failure.unread.items()]
     return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 
@@ -614,7 +624,8 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     """Explain one failure by itself."""
     target = failure.target
     if failure.absent:
-        return failure.because(why_absent(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+        return failure.because(absence_obstacle(target, reader, partial(ask_caller, reader), licensed=failure.licensed))
+    # Other statuses, such as 500, have no cause in the record.
     refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
     record = NO_RECORD
     if record_would_tell(target, refused.values()):
@@ -630,9 +641,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     return {
         place: replace(
             part,
-            cause=why_unread(
+            cause=read_obstacle(
                 RefusedAccess(
-                    target.address, kinds[section].needs, record, caller, failure.ways_out[section], status=part.status
+                    target.address,
+                    kinds[section].needs,
+                    record,
+                    caller,
+                    failure.omission_remedies[section],
+                    status=part.status,
                 ),
                 part.reason,
             ),
@@ -643,14 +659,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
 
 
 def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
-    """Return whether the record of a target helps to explain why sections were refused."""
+    """Return whether the record of a target can show why sections were refused."""
     if target.level is Level.GROUP:
         return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
 def _membership_would_tell(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
-    """Return whether the caller's role in a group, of which nothing was asked, helps to explain refusals."""
+    """Return whether the caller's role in a group, which was not read yet, can explain refusals."""
     asks = target.level is Level.GROUP and record is NO_RECORD and any(Level.GROUP in needs.roles for needs in refused)
     return asks and not _all_told(target, refused, record, caller)
 
@@ -660,8 +676,8 @@ def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, c
     return all(any(RefusedAccess(target.address, needs, record, caller).reasons) for needs in refused)
 
 
-def _asks(target: Target, needs: Needs) -> str:
-    """Return what a section of a target takes; empty if nothing in particular."""
+def _requirements(target: Target, needs: Needs) -> str:
+    """Return the requirements of a section of a target, in words; empty if it has none."""
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
@@ -679,7 +695,7 @@ def _version(reader: Reader) -> Mapping[str, Json]:
 
 
 def _group(target: Target) -> str:
-    """Return the path of the group that a target is in; empty where that is not known."""
+    """Return the path of the group that a target is in; empty if unknown."""
     return target.ref.rpartition("/")[0].casefold() if isinstance(target.ref, str) else ""
 
 

@@ -127,14 +127,14 @@ class ApprovalRule(Item):
 
 
 def name_error(name: Key) -> str | None:
-    """Return why no rule can have a name."""
+    """Return the reason why a name cannot be used; None if it can."""
     if name == COVERAGE:
         return f"`{COVERAGE}` is reserved by the service for a rule about test coverage, which is made by hand"
     return None
 
 
 def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]]:
-    """Yield the fields that do not go with a name: anybody approves, or somebody must be named."""
+    """Yield the fields that contradict a name: the rule for any approver names nobody, any other one somebody."""
     lists = [wanted.users, wanted.groups] if isinstance(wanted, ApprovalRule) else []
     if name == ANY:
         for field in ("users", "groups"):
@@ -145,7 +145,7 @@ def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]
 
 
 def complete(reading: Reading) -> Json:
-    """Leave out what is no rule of approvers: the service keeps that about test coverage."""
+    """Remove rules of other types, such as the service's rule about test coverage."""
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
@@ -172,7 +172,7 @@ def _branches(fields: dict[str, Json]) -> dict[str, Json]:
 
 
 def create(new: New) -> Requests:
-    """The type is always said: the service would take a rule without approvers for that of any."""
+    """Return the request with a type: without one, the service makes a rule without approvers one for any approver."""
     sort = {"name": NAME_OF_ANY, "rule_type": ANY} if new.name == ANY else {**new.new_name, "rule_type": "regular"}
     return (new.post({**sort, **_branches(new.fields)}),)
 
@@ -183,7 +183,7 @@ def update(old: Existing) -> Requests:
 
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
-    """Yield what an event has done to a rule. Of approvers, it tells only what people call them."""
+    """Yield the changes of an event to a rule. Events have display names of approvers, not usernames."""
     done = CHANGES.get(event.name)
     if done is None:
         return
@@ -200,7 +200,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
 
 
 def losses(_old: Existing) -> Iterable[str]:
-    """The service deletes its copies too."""
+    """Yield the loss; the service deletes the copies of the rule in merge requests too."""
     yield "merge requests need no approval by it, those that are open included"
 
 
@@ -243,7 +243,7 @@ RULES = Collection(
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
-    """The rules with the IDs of groups and branches."""
+    """Return the rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
             "id": record.id,

@@ -31,7 +31,7 @@ PREVENTED_OVERRIDES = (
     "prevent_editing_approval_rules",
     "prevent_overrides_to_approver_list_per_merge_request",
 )
-"""What projects, the instance, security policies and other tools call the opposite of a setting here."""
+"""The names that other APIs and tools have for the opposite of a setting."""
 
 
 class ApprovalSettings(Resource):
@@ -152,7 +152,7 @@ def _locker(target: Target, inherited_from: object) -> str:
 
 
 def body(wanted: Resource, record: LiveRecord) -> Mapping[str, Json]:
-    """Return all settings that are shown and not locked: older services reset to false what an update leaves out.
+    """Return all settings that are shown and not locked: older services reset omitted ones to false.
 
     A value that this version does not know is sent back as it is, so that it stays.
 
@@ -181,7 +181,7 @@ SETTINGS = Singleton(
 
 
 def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
-    """Return what settings of a group lock in its projects, with the values there (deployed behaviour, section 12)."""
+    """Return the settings that a group locks in its projects, with their values (deployed behaviour, section 12)."""
     forbidden = {name: False for name in FORBIDDABLE if group.get(name) is False}
     if "retain_approvals_on_push" in forbidden:
         forbidden["selective_code_owner_removals"] = False
@@ -190,7 +190,7 @@ def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
-    """Yield the setting that an event has changed: the service tells most of them by what they prevent."""
+    """Yield the setting that an event has changed; the service names most of them by their inverse."""
     words = EVENT_SENTENCE.fullmatch(str(event.details.get("custom_message")))
     field, inverse = EVENT_FIELDS.get(words["what"], (None, False)) if words else (None, False)
     if words and field:

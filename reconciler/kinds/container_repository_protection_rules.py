@@ -65,13 +65,13 @@ LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delet
 
 
 def pattern_error(pattern: Key) -> str | None:
-    """Return why no server accepts this pattern."""
+    """Return the reason why no server accepts a pattern; None if one may."""
     fits = PATTERN.fullmatch(str(pattern))
     return None if fits else "a pattern is a container repository path in which `*` stands for any characters"
 
 
 def pattern_warning(target: Target, pattern: Key) -> str | None:
-    """Return why GitLab would refuse a new rule with this pattern (deployed behaviour, section 6).
+    """Return the reason why GitLab would refuse a new rule with this pattern (deployed behaviour, section 6).
 
     The specification allows any pattern, and rules keep theirs when the project is renamed. The path of a project that
     is declared by its ID is unknown, and not checked.

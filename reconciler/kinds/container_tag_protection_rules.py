@@ -48,7 +48,7 @@ class TagProtectionRule(Item):
 
 
 def pattern_error(pattern: Key) -> str | None:
-    """Return why the service does not accept a pattern."""
+    """Return the reason why the service refuses a pattern; None if it does not."""
     pattern = str(pattern)
     if len(pattern) > MAX_PATTERN_LENGTH:
         return f"a pattern has at most {MAX_PATTERN_LENGTH} characters; this one has {len(pattern)}"
@@ -59,7 +59,7 @@ def pattern_error(pattern: Key) -> str | None:
 
 
 def pattern_warning(_target: Target, pattern: Key) -> str | None:
-    """Return that a pattern looks like a glob, which means something else as a regular expression."""
+    """Return a warning if a pattern looks like a glob, which has another meaning as a regular expression."""
     repeated = REPEATED_LETTER.search(str(pattern))
     if repeated is None:
         return None

@@ -107,7 +107,7 @@ def decode_group(entry: Json) -> LiveRecord:
 
 
 def entry_error(entry: Key) -> str | None:
-    """Return why no project or group can have this path (deployed behaviour, section 7.6)."""
+    """Return the reason why no project or group can have this path (deployed behaviour, section 7.6)."""
     if isinstance(entry, str) and GLOB.search(entry):
         return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
     if isinstance(entry, str) and (entry != entry.strip("/") or "//" in entry):

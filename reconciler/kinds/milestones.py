@@ -83,7 +83,7 @@ def losses(_old: Existing) -> Iterator[str]:
 
 
 class _Tree:
-    """The groups and projects around a group, by the addresses of their milestones.
+    """The groups and projects above and below a group, by the addresses of their milestones.
 
     An address that is missing, or does not begin as it should, is asked for: servers may be below a path of their own.
     """
@@ -92,14 +92,14 @@ class _Tree:
         self._reading, self._target, self._asked = reading, reading.target, dict[str, str]()
 
     def is_own(self, entry: Json) -> bool:
-        """Tell whether a milestone is the group's."""
+        """Return whether a milestone is the group's own."""
         number = entry.get("group_id")
         if number is None or isinstance(self._target.ref, int):
             return bool(number == self._target.ref)
         return self._path(entry).casefold() == self._home
 
     def holder(self, entry: Json) -> Holder | None:
-        """Say whose another milestone is; None if it is of a project that is only shared with the group."""
+        """Return the owner of another milestone; None for a project that is only shared with the group."""
         if entry.get("group_id") is not None:
             path = self._path(entry)
             return Holder(f"group {path}", is_below=self._is_inside(path))
@@ -136,7 +136,7 @@ def shown_path(entry: Json) -> str:
 
 
 def complete(reading: Reading) -> Json:
-    """Say of a group's list which other has a wanted title that the group has not, and leave out the rest.
+    """Mark the owners of milestones with a wanted title that the group does not own, and remove all others.
 
     The list holds the milestones of the groups above, and of all groups and projects below; also of projects that are
     only shared with one of these, which may have any title (deployed behaviour, section 12 j).
@@ -153,7 +153,7 @@ def complete(reading: Reading) -> Json:
 
 
 def holder(entry: Json) -> Holder | None:
-    """Return the group that has a milestone of a project's list, or what has one of a group's; None for its own."""
+    """Return the group or project that owns a listed milestone; None for the target's own."""
     number = entry.get("group_id")
     if HOLDER in entry:
         holder: Holder | None = entry[HOLDER]
@@ -162,7 +162,7 @@ def holder(entry: Json) -> Holder | None:
 
 
 def update(old: Existing) -> Requests:
-    """One that is promoted is active and has a new ID, whatever it was before."""
+    """Return the requests of an update or a promotion; a promoted milestone is active, and has a new ID."""
     record = old.found
     if not record.below:
         return (old.send(old.fields | old.new_name),)

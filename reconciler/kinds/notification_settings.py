@@ -45,9 +45,9 @@ EVENT_NAMES: tuple[EventName, ...] = get_args(EventName)
 ON_BY_DEFAULT = frozenset({"failed_pipeline", "fixed_pipeline", "moved_project"})
 
 
-def _effective(events: dict[EventName, bool | None]) -> dict[EventName, bool]:
+def _effective(switches: dict[EventName, bool | None]) -> dict[EventName, bool]:
     """Null is the service's default: on for a few events, off for the rest."""
-    return {name: name in ON_BY_DEFAULT if value is None else value for name, value in events.items()}
+    return {name: name in ON_BY_DEFAULT if value is None else value for name, value in switches.items()}
 
 
 class NotificationSettings(Resource):

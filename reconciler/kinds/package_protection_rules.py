@@ -70,13 +70,13 @@ def name_of(entry: Mapping[str, Json]) -> str:
 
 
 def key_of(name: Key) -> dict[str, Json]:
-    """Return what the service keeps for the name of a rule."""
+    """Return the fields that the service keeps for a rule's name."""
     sort, _, pattern = str(name).partition(":")
     return {PATTERN: pattern, TYPE: sort}
 
 
 def name_error(name: Key) -> str | None:
-    """Return why the service does not accept a name."""
+    """Return the reason why the service refuses a name; None if it does not."""
     sort, colon, pattern = str(name).partition(":")
     if not colon or sort not in TYPES:
         return f"a rule is named by type and pattern, such as `npm:@acme/*`; the types are {', '.join(TYPES)}"

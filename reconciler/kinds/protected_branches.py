@@ -113,7 +113,7 @@ def holder(entry: Json) -> Holder | None:
 
 
 def leads_to(target: Target, name: str, other: str) -> bool:
-    """Return whether the service may take one name for another: that of a group's rule is a search.
+    """Return whether the service may take one name for another: a group's rule is looked up by a search.
 
     All words of three and more characters must occur, whatever their case; a quoted phrase is one word. Without such a
     word the whole name counts.
@@ -140,7 +140,7 @@ NO_ONE = "No one"
 
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
-    """Yield what an event has done to a rule: of who may unprotect, the service notes nothing."""
+    """Yield the changes of an event to a rule; the service records none of `allowed_to_unprotect`."""
     names = tuple(name for name in (event.details.get("target_details"), event.target_id) if name is not None)
     after = event.details.get("to")
     switches: dict[str, Json] = {}

@@ -48,7 +48,7 @@ class ServiceAccount(Item):
 
 
 def key_error(name: Key) -> str | None:
-    """Return why no server takes a username; newer ones refuse a few more."""
+    """Return the reason why no server accepts a username; newer servers refuse a few more."""
     if USERNAME.fullmatch(str(name)):
         return None
     return (

@@ -1,4 +1,4 @@
-"""What is wanted of a target, as one digest, and the day on which time alone changes it. Pure."""
+"""The digest of a target's effective spec, and the day on which time alone changes the spec. Pure."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key
 
 SCHEME = 1
-"""The way in which a digest is made: another number makes all digests different."""
+"""The version of the digest: another number makes all digests different."""
 
 
 def digest_of(target: DesiredTarget) -> str:
@@ -48,7 +48,7 @@ def digest_of(target: DesiredTarget) -> str:
 
 
 def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
-    """Return the first day (UTC) on which time alone changes what is wanted of a target; None if none does.
+    """Return the first day (UTC) on which time alone changes the spec of a target; None if there is none.
 
     Args:
         exceptions: of the target.
@@ -63,7 +63,7 @@ def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], t
 def due_moments(
     section: Section, part: Collection, live: Sequence[LiveRecord], grace: timedelta, now: datetime
 ) -> Iterator[datetime]:
-    """Yield when each token of a section is to be rotated, and when its predecessors are to be deleted.
+    """Yield the times of each token's next rotation, and of the deletion of its predecessors.
 
     Args:
         section: the declared section.
@@ -81,7 +81,7 @@ def due_moments(
 def ends_of_grace(
     section: Section, part: Collection, live: Sequence[LiveRecord], grace: timedelta, now: datetime
 ) -> Iterator[datetime]:
-    """Yield, for each token that stays beside its successor, until when it does; see `due_moments`."""
+    """Yield, for each token that is kept beside its successor, the end of its grace period; see `due_moments`."""
     for births, _ in _rotations(section, part, live, now):
         if max(now - max(births), timedelta()) < grace:  # as the planner counts: an age is never negative
             yield from [max(births) + grace] * (len(births) - 1)
@@ -90,7 +90,7 @@ def ends_of_grace(
 def _rotations(
     section: Section, part: Collection, live: Sequence[LiveRecord], now: datetime
 ) -> Iterator[tuple[list[datetime], timedelta]]:
-    """Yield when the tokens of each name were created, and at which age they are rotated."""
+    """Yield, for each name, the creation times of its tokens, and the age at which they are rotated."""
     wanted = section.wanted[part.name]
     ours: dict[Key, list[datetime | None]] = {}
     for record in live:

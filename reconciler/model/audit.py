@@ -33,7 +33,7 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What an event did.
+    """One change of an event.
 
     Attributes:
         part: of the section.
@@ -51,7 +51,7 @@ class Traced:
     removed: bool = False
 
     def has_left(self, live: Json) -> bool:
-        """Return whether a field is as the event left it."""
+        """Return whether a field still has the value that the event set."""
         if isinstance(self.value, list) and isinstance(live, list) and len(self.value) == len(live):
             return all(entry is None or entry in live for entry in self.value)
         return bool(self.value == live)

@@ -1,8 +1,7 @@
-"""What can be said in a plan: one row for each code of a finding or of a note. Pure.
+"""The table `CODES`: one row for each code of a finding or of a note in a plan. Pure.
 
-Whatever shows a plan goes by these rows, in their order. A row without a form of its own, and a code that has no row
-(`UNKNOWN`), is a remark: all formats that
-people read show its sentence, and what to do.
+All formats follow these rows, in their order. A code without a form of its own, or without a row (`UNKNOWN`), is a
+remark: all formats that people read show its sentence and its fix.
 """
 
 from collections.abc import Mapping
@@ -14,10 +13,10 @@ Shown = Literal["always", "verbose", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What is known of everything that is said with one code.
+    """The display rules of all findings or notes with one code.
 
     Attributes:
-        noun: what one of them is called where they are counted; such as `problem`.
+        noun: the noun for counts, such as `problem`.
         sign: the marker of its line.
         phrase: how its reason begins: it stands beside the object's name, and the rest in the next column.
         counted: its key in the summary; empty if the summary does not count it.
@@ -90,5 +89,5 @@ def code_of(name: str) -> Code:
 
 
 def place_of(name: str) -> int:
-    """Return the place of a code in the table; what has no row comes last."""
+    """Return the position of a code in the table; a code without a row comes last."""
     return _PLACES.get(name, len(_PLACES))

@@ -1,7 +1,7 @@
-"""Targets that do not exist yet: what a manifest asks for by `create`, and the request that creates one. Pure.
+"""Targets that do not exist yet: the `Creation` that a manifest declares, and the request for it. Pure.
 
 In a plan a target's creation is a `Create` with the address of the target itself, in the section without a name, which
-comes first. Its request holds no secret and no file: in their places stand `Placeholder`s.
+comes first. Its request holds no secret and no file, but placeholders for them: see `VARIABLE` and `FILE`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 """From the narrowest to the widest."""
 
 IMPORT_ROUTES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
-"""By the manifest's word for where a project is imported from, the path of the request."""
+"""The path of the import request for each source of a project in manifests."""
 
 PREFIXED: Mapping[str, tuple[str, ...]] = {"bitbucket_server": ("url", "username", "project", "repo")}
 """By source, the fields whose names in requests begin with the source, such as `bitbucket_server_url`."""
@@ -52,7 +52,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Where a project is imported from.
+    """The source of a project's import.
 
     Attributes:
         source: a key of `SOURCES`.
@@ -86,12 +86,12 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """Where a target is created.
+    """The group or namespace that a target is created in.
 
     Attributes:
         path: full path; empty at the top level.
         id: numeric ID; None at the top level, and where this run creates it.
-        visibility: of what is created in it, where the manifest does not say; None if unknown.
+        visibility: the default for targets that are created in it; None if unknown.
     """
 
     path: str = ""
@@ -107,7 +107,7 @@ class ToCreate:
     """A target that does not exist and will be created.
 
     Attributes:
-        creation: what the manifest asks for.
+        creation: the declaration.
         namespace: where it is created.
     """
 
@@ -155,7 +155,7 @@ def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Cre
 
 
 def creation_in(after: Fields) -> Creation:
-    """Return the creation of which `creation_of` makes these fields; of fields that it never makes, any creation.
+    """Return the creation of which `creation_of` makes these fields; for other fields, any creation.
 
     Raises:
         ValueError: a value is not of its type.

@@ -1,4 +1,4 @@
-"""Comparing resources: what differs, what an object would become, and how it was when it was read. Pure."""
+"""The comparison of resources: `differences`, the result of an update (`become`), and objects as read. Pure."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -77,9 +77,9 @@ def _nested(fields: Fields) -> dict[str, Json]:
 
 
 def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
-    """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
+    """Return the declared fields that differ, with live and with declared values; None for a value not shown.
 
-    Fields that the service never shows differ where the field that takes them along does, unless they are to be empty.
+    Fields that the service never shows differ if the field that is written with them does, unless they are to be empty.
     """
     if _agree(wanted, record.resource):
         return {}, {}
@@ -92,7 +92,7 @@ def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
 
 
 def called_alike(wanted: Fields, record: LiveRecord) -> Fields:
-    """Return the fields of an object, with entries called as the wanted ones are, by number or by name."""
+    """Return the fields of an object, whose entries have the spellings of the declared ones: ID or name."""
     known = dict(fields_of(record.resource))
     for name, rows in record.entries.items():
         if name in known and isinstance(wanted.get(name), list):
@@ -101,7 +101,7 @@ def called_alike(wanted: Fields, record: LiveRecord) -> Fields:
 
 
 def uncompared(wanted: Resource, record: LiveRecord) -> list[str]:
-    """Return the declared fields that the service never shows, unless they differ all the same: see `differences`."""
+    """Return the declared fields that the service never shows and that do not differ: see `differences`."""
     if not record.unshown:
         return []
     _, after = differences(wanted, record)
@@ -114,7 +114,7 @@ def _is_unshown(name: str, value: Json, record: LiveRecord, after: Fields) -> bo
 
 
 def _agree(wanted: Resource, live: Resource) -> bool:
-    """Return whether nothing differs, without writing values as JSON: so it is with nearly all objects."""
+    """Return whether no field differs, without converting values to JSON: true for nearly all objects of a fleet."""
     return all(
         name in live.model_fields_set and _holds(getattr(live, name), getattr(wanted, name))
         for name in wanted.model_fields_set - POLICIES
@@ -128,7 +128,7 @@ def _holds(live: object, wanted: object) -> bool:
 
 
 def without(wanted: Resource, names: Collection[str]) -> Resource:
-    """Return what is wanted less some fields, which are named as in `fields_of`."""
+    """Return a declaration without some fields, which are named as in `fields_of`."""
     if not names:
         return wanted
     kept: dict[str, Json] = {}
@@ -144,17 +144,17 @@ def without(wanted: Resource, names: Collection[str]) -> Resource:
 
 
 def only(wanted: Resource, names: Collection[str]) -> Resource:
-    """Return of what is wanted some fields, which are named as in `fields_of`."""
+    """Return some fields of a declaration, which are named as in `fields_of`."""
     return without(wanted, [name for name in fields_of(wanted) if name not in names])
 
 
 def become(live: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
-    """Return what an object would be with the wanted fields: all its fields set, of mappings what is wanted of them.
+    """Return the result of an update: all fields set; for mapping fields, the declared keys alone.
 
     Args:
-        live: what it is.
+        live: the live object.
         wanted: the declared fields.
-        unknown: the fields of which it is not known what they are; they are not set unless they are wanted.
+        unknown: the fields with an unknown live value, which are set only if they are declared.
     """
     names = [name for name in type(live).model_fields if name not in unknown]
     whole = {name: value for name in names if not isinstance(value := getattr(live, name), dict)}
@@ -163,7 +163,7 @@ def become(live: Resource, wanted: Resource, unknown: Collection[str] = ()) -> R
 
 
 def as_read(record: LiveRecord) -> AsRead:
-    """Return all that was read of an object."""
+    """Return all facts that were read of an object."""
     shown = fields_of(record.resource) if record.shown is None else record.shown
     numbers: dict[str, dict[str, int]] = {}
     for row in (row for listed in record.entries.values() for row in listed):
@@ -173,19 +173,19 @@ def as_read(record: LiveRecord) -> AsRead:
     return AsRead(record.id, record.names, {**shown, **record.unknown}, record.read_only, record.below, numbers)
 
 
-def with_rows(record: LiveRecord, rows: Mapping[str, tuple[EntryRow, ...]]) -> LiveRecord:
-    """Return an object whose entries are called otherwise; a field without entries stays as the kind has read it."""
-    if rows == record.entries:
+def with_rows(record: LiveRecord, rows_by_field: Mapping[str, tuple[EntryRow, ...]]) -> LiveRecord:
+    """Return an object with other entry rows; a field without entries is unchanged."""
+    if rows_by_field == record.entries:
         return record
     fields = dict(fields_of(record.resource))
-    for name, listed in rows.items():
+    for name, listed in rows_by_field.items():
         if name in fields and listed != record.entries[name]:
             fields[name] = [row.shown for row in listed if row.shown is not None]
-    return replace(record, entries=rows, resource=resource_of(type(record.resource), fields))
+    return replace(record, entries=rows_by_field, resource=resource_of(type(record.resource), fields))
 
 
 def as_before(record: LiveRecord, read: AsRead) -> LiveRecord:
-    """Return an object with its entries called as in a reading before: a number and the name that it has are one."""
+    """Return an object whose entries have the spellings of an earlier reading: an ID, or the name for it."""
     numbers = numbers_of(read)
     rows = {name: called_before(listed, _list_in(read, name), numbers) for name, listed in record.entries.items()}
     return with_rows(record, rows)
@@ -202,7 +202,7 @@ def _list_in(read: AsRead, name: str) -> list[Json]:
 
 
 def moved(before: AsRead, now: AsRead) -> str:
-    """Return what has changed since an object was read, as `state: active -> closed`; empty if nothing has."""
+    """Return the changes since an object was read, as `state: active -> closed`; empty if there are none."""
     if before == now:
         return ""
     was, is_now = _plain(before), _plain(now)
@@ -220,5 +220,5 @@ def _plain(read: AsRead) -> Fields:
 
 
 def quoted(value: Json) -> str:
-    """Return a value as JSON, as much of it as a message has room for."""
+    """Return a value as JSON, shortened for a message."""
     return short(json.dumps(value))

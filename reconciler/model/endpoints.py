@@ -1,7 +1,7 @@
 """The two shapes of the service: a `Singleton` (one settings record) and a `Collection` (objects with identities).
 
-A kind declares its parts as one or the other. What a plain collection does is the default here; a kind whose endpoint
-does otherwise says so with small pure functions. Requests are values; nothing here talks to the service.
+A kind declares its parts as one or the other. The defaults are those of a plain collection; a kind whose endpoint
+differs overrides them with small pure functions. Requests are values; nothing here talks to the service.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,12 +116,12 @@ NO_SIBLINGS = Siblings()
 
 @dataclass(frozen=True, slots=True)
 class FieldIds:
-    """The IDs of those whom the fields of an object name.
+    """The IDs of the subjects that the fields of an object name.
 
     Attributes:
         numbers: of the users, groups and keys that entries name; see `Relations.entries`.
         named: by field and name, of those whom other fields name, or what stands for them; see `Relations.named`.
-        remarks: what is to be told of some of them.
+        remarks: hints about some of them.
     """
 
     numbers: entries.Numbers = field(default_factory=dict)
@@ -347,7 +347,7 @@ class Singleton:
         return (self.suffix,)
 
     def path(self, target: Target) -> str:
-        """Return where a target's record is read."""
+        """Return the path of a target's record."""
         return target.url + self.suffix
 
     def read(self, target: Target, answer: Json) -> LiveRecord:
@@ -436,7 +436,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """An object that protects what another one does while that is replaced.
+    """An object that takes over the protection of another one while that is replaced.
 
     A run that is killed leaves the cover behind, and the next one removes it, in the end: its name tells whose it is.
 
@@ -452,10 +452,10 @@ class Cover:
         """Return the name of the cover of an object."""
         return f"{name}{self.suffix}"
 
-    def is_one(self, name: Key, held: Resource) -> bool:
+    def is_one(self, name: Key, resource: Resource) -> bool:
         """Return whether an object has a name like a cover, and holds what one does."""
         fields = self.fields.model_fields_set
-        is_alike = all(getattr(held, field) == getattr(self.fields, field) for field in fields)
+        is_alike = all(getattr(resource, field) == getattr(self.fields, field) for field in fields)
         return is_alike and str(name).endswith(self.suffix) and str(name) != self.suffix
 
     def covered(self, record: LiveRecord) -> str:
@@ -591,7 +591,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What objects refer to.
+    """The references of objects to others.
 
     Attributes:
         refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
@@ -613,7 +613,7 @@ class Relations:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Objects because of which somebody or something may do something: plans name those that nobody declares.
+    """Objects that grant access to somebody or something: plans report undeclared ones.
 
     Attributes:
         secret: the field of the answer to a creation that is a secret, to be delivered and never shown; empty where
@@ -691,7 +691,7 @@ class Collection:
         return self.access.secret if self.access else ""
 
     def path(self, target: Target) -> str:
-        """Return where the objects of a target are listed."""
+        """Return the path of a target's list."""
         query = self.listing.query
         query = query if isinstance(query, str) else query[target.level]
         return target.url + self.suffix + (f"?{query}" if query else "")
@@ -844,7 +844,7 @@ class Collection:
         return self.names.canonical(name) if self.names.level is None else name.casefold()
 
     def name_error(self, name: Key) -> str | None:
-        """Return what is wrong with a name and what would be right; None where it is fine."""
+        """Return the fault of a name, with a correction; None if the name is valid."""
         if self.names.level is not None:
             return self.names.error(name)
         text = str(self.names.canonical(name))
@@ -856,9 +856,9 @@ class Collection:
         return f"a {word} must not be blank"
 
 
-def _promotable(others: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
+def _promotable(candidates: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
     """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
-    ordered = sorted(others, key=lambda other: other[:2])
+    ordered = sorted(candidates, key=lambda other: other[:2])
     owner_id, _, _, record = ordered[0]
     return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 

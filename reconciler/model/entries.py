@@ -23,16 +23,16 @@ SUBJECT_KEYS: tuple[Who, ...] = ("user", "group", "deploy_key")
 
 @dataclass(frozen=True, slots=True)
 class EntryList:
-    """The list of all whom an entry of one sort may name: the service refuses a rule with anybody else.
+    """The list of all subjects that an entry of one kind may name: the service refuses others.
 
     Attributes:
         suffix: the path of the list below the target's; empty where the target's own record holds it.
         key: the field of the list that holds the name.
         unknown: why a name is not in it, with `{}`.
-        remedy: what to do about that.
+        remedy: the fix.
         unfit: what is wrong with a name that is in it and cannot stand in a rule, with `{}`, and the reason with `{}`;
             empty where the service takes it.
-        cure: what to do about that.
+        cure: the fix for `unfit`.
         id_key: the field of the list that holds the ID.
         within: the field of the record that holds the list; empty where the answer is the list.
         is_inherited: whether what is in the list of a group is in that of a new project in it.
@@ -129,7 +129,7 @@ class Subject(BaseModel):
 
     @model_serializer
     def named(self) -> dict[str, str | int]:
-        """Return what the entry names, under the word for it."""
+        """Return the subject under its key, such as `{"user": "ada"}`."""
         return {who: name for who in SUBJECT_KEYS if (name := getattr(self, who)) is not None}
 
     @property
@@ -155,7 +155,7 @@ def _as_tuple(value: object) -> object:
 
 
 def _entry_advice(entry: object) -> str:
-    """Return what is wrong with an entry; of one in the words of the service's API, what to write."""
+    """Return the fault of an entry; for one in the words of the service's API, the spelling to write."""
     if not isinstance(entry, dict):
         return _role_advice(entry)
     if len(entry) != 1:
@@ -195,7 +195,7 @@ def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...
 
 
 def _place(entry: Json) -> tuple[bool, str]:
-    """Return what sorts entries, given as JSON: roles, then others."""
+    """Return the sort key of an entry, given as JSON: roles come first."""
     return (False, entry) if isinstance(entry, str) else (True, json.dumps(entry))
 
 
@@ -313,12 +313,12 @@ def _each_once(entries: Iterable[Json]) -> list[Json]:
 
 
 def called_as(wanted: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> Json:
-    """Return the entries that are there as a wanted list calls them: a number and the name that it has are one entry.
+    """Return the live entries with the spellings of a declared list: an ID and the name for it are one entry.
 
     Args:
         wanted: the list, as JSON.
         rows: the entries that are there.
-        shown: the same as JSON, as the service shows them.
+        shown: the live entries as JSON, with the spellings of the service.
     """
     words = [(who, called) for entry in wanted if isinstance(entry, dict) for who, called in entry.items()]
     if not any(isinstance(called, int) for _, called in words):
@@ -331,7 +331,7 @@ def called_as(wanted: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> 
 
 
 def called_before(rows: Sequence[EntryRow], listed: Sequence[Json], numbers: Numbers) -> tuple[EntryRow, ...]:
-    """Return rows called as in a list that was read before, maybe with a token that sees other names.
+    """Return rows with the spellings of an earlier reading, possibly by a token that sees other names.
 
     Args:
         rows: the entries that are there.

@@ -352,7 +352,7 @@ DATA: Mapping[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class ChangedBy:
-    """Who made what is live, by the audit of the service.
+    """The author of a live value, by the audit events of the service.
 
     Attributes:
         name: as people see it; of the token of a project or a group, that of its bot.
@@ -374,7 +374,7 @@ class ChangedBy:
 
 
 def problem_at(where: Address, reason: str, field: str | None = None, fix: str = "", origin: str = "") -> Finding:
-    """Return something declared that cannot be planned; it holds up nothing but itself. See `Finding`."""
+    """Return the problem of a declaration that cannot be planned; see `Finding`."""
     return Finding(where, "problem", reason, fix, field, origin=origin)
 
 
@@ -400,7 +400,7 @@ def unmanaged_at(
     owner: str | None = None,
     last_used: str | None = None,
 ) -> Finding:
-    """Return a live object that no manifest mentions; it stays as it is. See `UnmanagedData`."""
+    """Return the finding about a live object that no manifest mentions, and that is not changed."""
     known = {"ID": number, "owner": owner, "last used": last_used}
     facts = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
     data = {"id": number, "grants_access": grants_access, "owner": owner, "last_used": last_used}
@@ -408,7 +408,7 @@ def unmanaged_at(
 
 
 def not_applicable_at(target: Target, section: str, reason: str) -> Finding:
-    """Return why a target cannot have a section, which is left out."""
+    """Return a finding about a section that is left out, since its target cannot have it."""
     return Finding(Address(target, section, section, section), "not_applicable", reason)
 
 
@@ -452,12 +452,12 @@ def page_of(change: Change) -> str:
 
 
 def source_of(change: Change) -> Source | None:
-    """Return why a difference is there; None if nothing tells."""
+    """Return the source of a difference; None if it is unknown."""
     return next((cast("SourceData", note.data)["source"] for note in notes_of(change, "source")), None)
 
 
 def changed_by(change: Change) -> ChangedBy | None:
-    """Return who made what is live differ; None if nobody asked, or the service has not noted it."""
+    """Return the author of the live value that differs; None if it was not looked up or not recorded."""
     return next((ChangedBy.of(note.data) for note in notes_of(change, "changed_by")), None)
 
 
@@ -469,7 +469,7 @@ def makes(change: Change) -> TypeGuard[Create | Update]:
 
 
 def makes_anew(change: Update) -> bool:
-    """Return whether an update creates an object under another name, and deletes the one that was read."""
+    """Return whether an update creates an object under another name, and deletes the old one."""
     return change.renamed_from is not None and change.requests[0].method == "POST"
 
 

@@ -62,11 +62,11 @@ class Archived(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """What may keep a section from being changed by somebody whose role suffices; nothing that is read shows it.
+    """A rule of the service that may refuse a change in spite of the role, and that no response shows.
 
     Attributes:
         reason: why a change is refused.
-        remedy: what to do about it.
+        remedy: the fix.
         is_whole: whether it holds for all of the section, so that no further change of it need be tried.
     """
 
@@ -206,11 +206,11 @@ class Kind:
         return next(part for part in self.parts if part.name == name)
 
     def wanted(self, section: Any, *, prune: bool) -> Mapping[str, Wanted]:
-        """Return what a checked section value wants of each part that it declares."""
+        """Return the declarations of each part in a checked section value."""
         return self.split(section, prune) if self.split else {self.parts[0].name: section}
 
     def rehearsed(self, read: Rehearsed) -> Mapping[str, Json]:
-        """Return what was read of the section as a state of the sandbox holds it."""
+        """Return the live section in the form of a state of the sandbox."""
         if self.rehearsal:
             return self.rehearsal(read)
         return {

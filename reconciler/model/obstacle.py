@@ -1,4 +1,4 @@
-"""What is in the way of something wanted: one type, from whoever notices it to whoever turns it into words. Pure."""
+"""The `Obstacle`: the one type for each reason not to plan, read or write a declaration. Pure."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,15 +12,15 @@ Effect = Literal["problem", "not applicable", "excepted", "read only"]
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why something wanted cannot be planned, read or written as it is.
+    """The reason why a declaration cannot be planned, read or written.
 
     Attributes:
-        where: a target, a section of it, or an object: what is in the way, or what it is in the way of.
-        reason: why.
+        where: the target, section or object that has the obstacle, or is affected by it.
+        reason: in words.
         remedy: the fix; empty if the reason contains it, or none is known.
-        cause: what many obstacles share, such as the role in a group; they are grouped by it. Empty if it is their own.
-        effect: what it does to the plan.
-        exceptions: if it is excepted, those that hold back all that it is in the way of.
+        cause: a key for obstacles with a common cause, such as the role in a group; empty if the cause is its own.
+        effect: on the plan.
+        exceptions: if it is excepted, the exceptions that cover the whole declaration.
     """
 
     where: Address
@@ -31,5 +31,5 @@ class Obstacle:
     exceptions: tuple[DeclaredException, ...] = ()
 
     def at(self, where: Address) -> "Obstacle":
-        """Return it as what is in the way of something else, such as of an object that refers to an unknown path."""
+        """Return the obstacle at another address, such as that of an object which refers to an unknown path."""
         return replace(self, where=where)

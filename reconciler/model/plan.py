@@ -36,7 +36,7 @@ Step = Change | Finding | Lookup
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One target that a run looked at.
+    """A target in a run, without the plan for it.
 
     Attributes:
         target: which.
@@ -181,7 +181,7 @@ class TargetPlan(Seen):
         return replace(self, items=tuple(map(placed, self.items)))
 
     def _placed(self, finding: Finding, origin: Callable[[Address, str | None], str]) -> Finding:
-        """Return what is said with its place, if its code has one: of a problem of all of it, that of its document."""
+        """Return a finding with its origin, if its code has one; a problem of a target has that of its document."""
         if finding.code == "problem":
             place = origin(finding.address, finding.field) if finding.address.section else ""
             return replace(finding, origin=place or self.origin)
@@ -214,7 +214,7 @@ def _looked_at(seen: Seen) -> dict[str, Any]:
 
 
 def _ended(change: Change) -> str:
-    """Return until when something was declared, where that is the reason of its deletion."""
+    """Return the last commit that declared an object, if that is the reason of its deletion."""
     return change.origin if isinstance(change, Delete) else ""
 
 

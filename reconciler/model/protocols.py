@@ -83,7 +83,7 @@ class FleetReader(Reader, Protocol):
         """Return the time by the service's own clock, as far as responses show it; with a time zone."""
 
     def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
-        """Return what is kept of all items of all pages of `GET {api_url}/{path}`.
+        """Return the kept parts of all items of all pages of `GET {api_url}/{path}`.
 
         Args:
             path: of the list.

@@ -31,7 +31,7 @@ POSITIONS = frozenset("AbBzC")
 
 
 def re2_error(pattern: str) -> str | None:
-    """Return why a text is no regular expression of RE2; None if it is one."""
+    """Return the reason why a text is no regular expression of RE2; None if it is one."""
     try:
         _Reader(pattern).read()
     except ValueError as error:
@@ -67,10 +67,10 @@ class _Reader:
     groups: list[_Group] = field(default_factory=lambda: [_Group()])
 
     def read(self) -> None:
-        """Read all of it.
+        """Read the whole pattern.
 
         Raises:
-            ValueError: it is not right.
+            ValueError: the pattern is invalid.
         """
         while self.at < len(self.text):
             group, character = self.groups[-1], self.text[self.at]

@@ -187,7 +187,7 @@ class LiveRecord:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What has an object that is listed with those of a target.
+    """The group or project that owns an object which another target's list shows too.
 
     Attributes:
         name: such as `group acme`.
@@ -206,7 +206,7 @@ class Objects:
 
     Attributes:
         own: those of the target itself.
-        taken: by name (see `Collection.identity`), who has another object that keeps this name from the target.
+        taken: the owner of another object that blocks a name for the target, by name (see `Collection.identity`).
         promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
         inherited: those of targets above that hold here too, beside the target's own of the same name.
         hidden: own ones with a field that holds more than the token can see, each with that field.
@@ -252,7 +252,7 @@ def _validated(model: type[Resource], content: Content) -> Resource:
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
-    """Take what the service shows apart into the fields that the model knows, and the others as they can be shown.
+    """Split the values that the service shows into fields that the model knows, and others as they can be shown.
 
     Services are newer or older than this version: an unknown value must not hide the known ones.
     """

@@ -34,7 +34,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The state of a project, as far as a list of projects shows it.
+    """The state of a project in a list of projects.
 
     Attributes:
         archived: whether the project is archived.
@@ -160,7 +160,7 @@ CALLER = Vocabulary(Target(Level.USER, None), "user", "username")
 
 
 class Known(dict[str, tuple[int, ...]]):
-    """The names in a list, each with the IDs of the entries of this name; names of users and groups in lower case.
+    """The names in a list, each with the IDs of its entries; names of users and groups in lower case.
 
     Attributes:
         unfit: by ID, what keeps an entry from doing what it is named for, in words such as `blocked`.
@@ -212,9 +212,9 @@ class LiveState:
     absences: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:
-        """Return how a target of that path is to be created, None if it is not."""
-        standing = self.absent.get((level, path.casefold()))
-        return standing if isinstance(standing, ToCreate) else None
+        """Return the creation of the target with a path; None if it is not created."""
+        absent_target = self.absent.get((level, path.casefold()))
+        return absent_target if isinstance(absent_target, ToCreate) else None
 
     def unread(self, *sections: Section) -> dict[PartAddress, Unreadable]:
         """Return the declared parts of some sections that could not be read."""
@@ -222,7 +222,7 @@ class LiveState:
         return {place: part for place in places if isinstance(part := self.parts[place], Unreadable)}
 
     def shows_nothing_of(self, target: DesiredTarget) -> bool:
-        """Return whether all that is declared of a target is absent, or not visible."""
+        """Return whether all declared parts of a target are absent, or not visible."""
         parts = [
             self.parts[section.target, section.kind, part] for section in target.sections for part in section.wanted
         ]

@@ -65,7 +65,7 @@ def entry_words(content: Json, longest: float = SHOWN_VALUE_LENGTH) -> str:
 
 
 def empty_of(field: str) -> str:
-    """Return what the empty list of a field is called: of those who may do something, `nobody`."""
+    """Return the word for an empty list in a field: `nobody` for subjects that may do something."""
     return NOBODY if field.startswith("allowed_to_") else NOTHING_LISTED
 
 
@@ -91,13 +91,13 @@ def differing(
 
 
 def steps(before: Mapping[str, Json], after: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
-    """Yield how fields differ: `state: active -> closed`, `allowed_to_merge: + user ivo, - developer`."""
+    """Yield the differences of fields in words: `state: active -> closed`, `allowed_to_merge: + user ivo`."""
     for name, was, will_be in differing(before, after, longest):
         yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
 
 
 def _lists(field: str, was: list[Json], now: list[Json], longest: float) -> tuple[str | None, str]:
-    """Return how two lists differ; with any length, also what the new one holds."""
+    """Return the differences of two lists in words; at any length, also the new list."""
     if not (was and now):
         return value(was, longest, empty=empty_of(field)), value(now, longest, empty=empty_of(field))
     come, gone = _come_and_gone(_spellings(was), _spellings(now))

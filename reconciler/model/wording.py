@@ -22,7 +22,7 @@ NEGATIONS = frozenset(
     {"block", "deny", "disable", "disabled", "disallow", "except", "exclude", "forbid", "ignore", "never", "no", "not"}
     | {"prevent", "remove", "reset", "skip", "without"}
 )
-"""Words that turn a meaning into its opposite: a guess has the same ones as the word that it is a guess for."""
+"""Words that turn a meaning into its opposite: a guess must have the same ones as the unknown word."""
 
 WORD = re.compile("[a-z]+")
 
@@ -38,10 +38,10 @@ def one(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeioAEIO' else 'a'} {noun}"
 
 
-def listed(words: Iterable[str], last: str = "and") -> str:
+def listed(words: Iterable[str], conjunction: str = "and") -> str:
     """Return `a, b and c`."""
     *most, end = words
-    return f"{', '.join(most)} {last} {end}" if most else str(end)
+    return f"{', '.join(most)} {conjunction} {end}" if most else str(end)
 
 
 def advised(reason: str, remedy: str) -> str:
@@ -55,7 +55,7 @@ def short(text: str) -> str:
 
 
 def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
-    """Say that a word is not among those allowed, and which it may have been meant to be."""
+    """Return the message about an unknown word, with the known word that may have been meant."""
     known = list(allowed)
     guess = closest(word, known)
     if guess:
@@ -85,8 +85,8 @@ def most_like(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARE
 
 
 @lru_cache(maxsize=1024)
-def _most_like(word: str, allowed: tuple[str, ...]) -> str | None:
-    by_lower = {known.lower(): known for known in allowed}
+def _most_like(word: str, choices: tuple[str, ...]) -> str | None:
+    by_lower = {known.lower(): known for known in choices}
     matches = get_close_matches(word, by_lower, n=1)
     return by_lower[matches[0]] if matches else None
 

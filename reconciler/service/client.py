@@ -33,7 +33,7 @@ from reconciler.model.protocols import Begin, Json, KeepPage, Kept, Request, Spr
 from reconciler.model.targets import Level
 from reconciler.service.connection import Connection, Form, tls_context
 from reconciler.service.limiter import Limiter
-from reconciler.service.moves import Moves, is_inside, redirect, target_of
+from reconciler.service.moves import Moves, is_about_content, redirect, target_of
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
     DEFAULT_POLICY,
@@ -80,13 +80,13 @@ class Client:
 
     Args:
         ca_file: certificates to trust; None for the system's.
-        besides: whether the system's are trusted besides those.
+        besides: whether the system's certificates are trusted too.
         connect: makes the transport of one request at a time.
 
     Attributes:
         api_url: without a slash at its end.
         traffic: the requests and waits so far.
-        concurrency: how many requests may be made at once.
+        concurrency: returns the number of requests that may be in flight.
         follows_moved: whether groups and projects that have moved may be written to.
         stop: set it to end a run that waits: waits that the service asks for, and pauses before a retry, end in
             `Stopped`. Requests that need not wait are still sent, so that begun work can be finished.
@@ -258,6 +258,8 @@ class Client:
                 return read_response(request, response), response
             except ServiceError as error:
                 error.sent = sent = sent or not isinstance(error, Stopped | WaitTooLong)
+                # An earlier try may have deleted it: allowlists answer 400 to a second deletion, other lists 404
+                # (deployed behaviour, section 2).
                 if in_doubt and method == "DELETE" and error.status in (400, 404):
                     return None, response
                 pause = retry_after(response.headers, self._clock.now())
@@ -266,6 +268,7 @@ class Client:
                 error.reason = hidden(error.reason, self._secrets).replace(self._token, "[the token]")
                 if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
                     raise AccountClosed(request, error.reason, error.status) from error
+                # The caller postpones the import: a pause of all threads would stop the whole run for its minute.
                 if isinstance(error, RateLimited) and has_own_limit(method, path):
                     raise
                 rest = self._rest(error, pause, tries, explanation(response).replace(self._token, "[the token]"))
@@ -275,9 +278,9 @@ class Client:
                     raise
 
     def _is_closed(self, reason: str, phrase: str) -> bool:
-        """Return whether the service refuses the token's owner everything, with the explanation of this refusal.
+        """Return whether the service refuses every request of the token's owner, with this explanation.
 
-        One request tells, and only the first refusal with an explanation costs it.
+        It takes one request for each new explanation.
         """
         if reason in {"403", "403 Forbidden", f"403 {plain(phrase)}"}:
             return False
@@ -306,12 +309,14 @@ class Client:
         return 0.0
 
     def _try(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
-        """Send a request once. A read that is redirected within the API is sent there.
+        """Send a request once. A redirected read within the API is sent to its new path.
 
         Raises:
-            Moved: it is about what a target holds that has moved, and such reads are not followed.
+            Moved: it is about the content of a target that has moved, and such reads are not followed.
         """
-        stays = method == "GET" and not self._policy.reads_moved and is_inside(path)
+        # A project scheduled for deletion redirects too: without --follow-moved, its content is not read (deployed
+        # behaviour, section 7.6).
+        stays = method == "GET" and not self._policy.reads_moved and is_about_content(path)
         if stays and self._moves.moved_target(path) is not None:
             raise Moved(request, HAS_MOVED)
         path = self._moves.current(path)

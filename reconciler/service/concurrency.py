@@ -1,4 +1,4 @@
-"""How many requests may be in flight: a number that stays, or one that finds itself by what the service shows.
+"""The limit of requests in flight: a `FixedLimit`, or an `AdaptiveLimit` that follows the service's response times.
 
 `AdaptiveLimit` climbs and descends a ladder of numbers. It judges a number by a round of answers: by how many times as
 long they took as answers of the same route take when the service is quick, and by how many requests were in flight
@@ -23,7 +23,7 @@ class Sent:
     Attributes:
         route: its method and path, with `*` for whatever names one object.
         at: when it was sent, in seconds.
-        integral: of the requests in flight over time, until then.
+        integral: the sum over time of the requests in flight, up to that moment.
         round: the round of answers in which it was sent.
     """
 
@@ -42,10 +42,10 @@ _OBJECT = re.compile(r"(?<=[ /]groups/)[^/]+|(?<=[ /]projects/)[^/]+|(?<=/)[^/]*
 
 
 class ConcurrencyLimit(ABC):
-    """How many requests may be in flight, by the answers so far. Not safe to use from several threads at once.
+    """The limit of requests in flight, adapted to responses. Not safe to use from several threads at once.
 
     Attributes:
-        in_flight: requests that are.
+        in_flight: the number of requests in flight.
     """
 
     def __init__(self) -> None:
@@ -131,52 +131,52 @@ LADDER = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
 START = LADDER.index(4)
 
 LEAP = 3
-"""Rungs that a run climbs at once while it starts."""
+"""The number of rungs that a starting run climbs at once."""
 
 GAIN = 1.1
-"""A higher number must make the service work on so many times as many requests at once."""
+"""Keep a higher number only if the service works on this many times as many requests at once."""
 
 FULL_GAIN = 0.65
-"""A leap to x times as many requests is worth it whole if the service works on x to this power as many."""
+"""Keep a leap to x times as many requests whole if the service works on x to this power as many at once."""
 
 BUSY = 0.75
 """A round counts only if this share of the allowed requests was in flight: otherwise there was not enough to do."""
 
 UNHURRIED = 1.5
-"""A higher number is not kept if answers then take longer than before, and so many times as long as usual."""
+"""Return from a higher number if answers take longer than before, and more than this many times their usual time."""
 
 TOO_SLOW = 2.5
-"""If answers take so many times as long as usual, a lower number that makes them quicker is kept at any price."""
+"""Above this slowness, keep a lower number that makes answers quicker, whatever the throughput."""
 
 MIN_CHANGE_FACTOR = 1.4
-"""If answers take so many times as long as before, or as short, at the same number, the service has changed."""
+"""If slowness changes by this factor, up or down, at the same number, the service has changed."""
 
 FORGET = 0.25
-"""If a lower number does not help, the service is slow by itself, and this power of its slowness is usual now."""
+"""If a lower number does not help, the service itself is slow: rebase the latency by this power of the slowness."""
 
 PRECISION = 0.08
 """Standard error of a round's slowness, as a share of it."""
 
 OUTLIER = 4
-"""An answer counts as at most so many times as slow as the others."""
+"""The most that one answer counts for, as a multiple of the slowness of the others."""
 
 STEADY = 32
-"""Answers over which the usual time of a route is averaged."""
+"""The number of answers over which the usual time of a route is averaged."""
 
 RAREST = 32
-"""Rounds between trials at most."""
+"""The most rounds between two trials."""
 
 BARRED = 16
-"""For so many turns of all requests in flight no number is tried that the service has refused; then for four times."""
+"""The number of turns for which a refused number is not tried again; after the next refusal, four times as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a round of answers shows.
+    """The load that a round of answers shows.
 
     Attributes:
         in_flight: requests, on average.
-        slowness: by how many times as long as usual the answers took, on average.
+        slowness: the average time of answers, as a multiple of their usual time.
     """
 
     in_flight: float
@@ -184,7 +184,7 @@ class Load:
 
     @property
     def worked_on(self) -> float:
-        """Requests that the service worked on at once, by its usual speed; the others waited."""
+        """The number of requests that the service really worked on at once; the others waited."""
         return self.in_flight / self.slowness
 
     def mixed(self, later: "Load") -> "Load":
@@ -196,10 +196,10 @@ class Round:
     """The answers at one number in flight.
 
     Attributes:
-        answers: how many.
-        routes: by how many times as long as usual they took, by route.
+        answers: their number.
+        routes: the slowness of each answer, by route.
         unknown: the seconds of other answers, of routes whose usual time is not known, by route.
-        others: how many.
+        others: the number of these answers.
     """
 
     def __init__(self) -> None:
@@ -213,9 +213,9 @@ class Round:
 
         Args:
             route: of its request.
-            slowness: by how many times as long as usual it took.
-            weight: how much it counts.
-            in_flight: requests that were meanwhile, on average.
+            slowness: its time as a multiple of the usual time.
+            weight: its weight in the average.
+            in_flight: the average number of requests in flight meanwhile.
         """
         self.answers += 1
         self.routes.setdefault(route, []).append(slowness)
@@ -227,12 +227,12 @@ class Round:
 
     @property
     def load(self) -> Load:
-        """What they show."""
+        """The load that the answers show."""
         return Load(self._in_flight / self.answers, self._weighted / self._weight)
 
     @property
     def enough(self) -> float:
-        """How many of such answers make `PRECISION`."""
+        """The number of such answers that are needed for `PRECISION`."""
         mean = self._sum / self.answers
         return (self._squares / self.answers - mean * mean) / (mean * PRECISION) ** 2
 
@@ -250,12 +250,12 @@ class Trials:
     patience: float
 
     def failed(self) -> None:
-        """Put off the next one."""
+        """Postpone the next trial."""
         self.due_in, self.patience = self.patience, min(2 * self.patience, RAREST)
 
 
 class AdaptiveLimit(ConcurrencyLimit):
-    """A number that finds itself, on `LADDER`.
+    """A limit on `LADDER` that adapts to the service.
 
     A run starts with leaps. Then it stays at a number for some rounds, tries the next higher or lower one for a round,
     and returns unless that was better. The slower answers are, the sooner a lower number is tried.
@@ -335,14 +335,14 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._answers = Round()
 
     def _enough(self) -> float:
-        """Return how many answers make a round."""
+        """Return the number of answers that make a round."""
         if self._starting:
             return self.requests if self._before else self.requests / 2
         least = max(2 * self.requests, 10)
         return least if self._answers.answers < least else min(self._answers.enough, 10 * self.requests)
 
     def _correct_usual(self, slowness: float) -> None:
-        """Compare each route with all: the usual time of one that was slower, or quicker, is a little wrong."""
+        """Correct the usual time of each route that was slower, or quicker, than all routes together."""
         for route, answers in self._answers.routes.items():
             usual, count = self._usual[route]
             count = min(count + len(answers), STEADY)
@@ -374,41 +374,41 @@ class AdaptiveLimit(ConcurrencyLimit):
         else:
             self._judge_higher(self._from, self._before, load)
         if self._before.slowness < 1:
-            self._call_usual(self._before, self._before.slowness)
+            self._rebase_latency(self._before, self._before.slowness)
 
-    def _judge_leap(self, below: int, before: Load, load: Load) -> None:
+    def _judge_leap(self, rung_below: int, before: Load, load: Load) -> None:
         gain = load.worked_on / before.worked_on
         if gain >= (load.in_flight / before.in_flight) ** FULL_GAIN:
             self._keep(load)
             self._try(LEAP)
             return
         worked_on = before.in_flight * gain
-        enough = next((rung for rung in range(below, self._rung) if LADDER[rung] >= worked_on), self._rung)
+        enough = next((rung for rung in range(rung_below, self._rung) if LADDER[rung] >= worked_on), self._rung)
         self._move(enough)
         self._before = Load(self.requests, before.slowness * max(1, self.requests / worked_on))
         self._higher.due_in = self._higher.patience
 
-    def _judge_higher(self, below: int, before: Load, load: Load) -> None:
+    def _judge_higher(self, rung_below: int, before: Load, load: Load) -> None:
         gain = load.worked_on / before.worked_on
         if gain < GAIN or load.slowness > max(UNHURRIED, before.slowness):
-            self._move(below)
+            self._move(rung_below)
             self._higher.failed()
             return
         self._keep(load)
         if gain > sqrt(load.in_flight / before.in_flight):
             self._try(1)
 
-    def _judge_lower(self, above: int, before: Load, load: Load) -> None:
+    def _judge_lower(self, rung_above: int, before: Load, load: Load) -> None:
         quicker = load.slowness <= before.slowness * sqrt(load.in_flight / before.in_flight)
         if load.worked_on * GAIN >= before.worked_on or (before.slowness > TOO_SLOW and quicker):
             self._keep(load)
             self._higher.due_in = 4
             self._try(-1)
             return
-        self._move(above)
+        self._move(rung_above)
         self._lower.failed()
         if before.slowness > 1:
-            self._call_usual(before, before.slowness**FORGET)
+            self._rebase_latency(before, before.slowness**FORGET)
 
     def _judge_same(self, before: Load, load: Load) -> None:
         if before.slowness / MIN_CHANGE_FACTOR < load.slowness < before.slowness * MIN_CHANGE_FACTOR:
@@ -424,7 +424,7 @@ class AdaptiveLimit(ConcurrencyLimit):
             self._try(-1)
 
     def _keep(self, load: Load) -> None:
-        """Stay at this number."""
+        """Keep this number."""
         self._before, self._from = load, None
         self._try_often()
 
@@ -437,7 +437,7 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._starting = self._starting and rung > self._rung
         self._from, self._rung = None if rung == self._rung else self._rung, rung
 
-    def _call_usual(self, load: Load, slowness: float) -> None:
-        """Settle with a load: from now on, answers that take so many times as long as usual are usual."""
+    def _rebase_latency(self, load: Load, slowness: float) -> None:
+        """Treat the current latency as the new baseline."""
         self._usual = {route: (usual * slowness, count) for route, (usual, count) in self._usual.items()}
         self._before = Load(load.in_flight, load.slowness / slowness)

@@ -61,12 +61,12 @@ CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
 """By the error that reveals it; the first match counts."""
 
 FILE_NAME = "archive.tar.gz"
-"""What a file is called that is sent, whatever its name is here."""
+"""The name of every uploaded file, whatever its local name is."""
 
 NO_CONTENT = httpx.ByteStream(b"")
 
 FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""The headers that say where a body ends. Without them it ends with the connection, which may have ended early."""
+"""The headers that define the end of a body. Without them it ends with the connection, possibly too early."""
 
 NO_BODY = "the connection was closed before a body came"
 
@@ -201,10 +201,10 @@ def _reason(error: Exception) -> str:
 
 
 def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.SSLContext:
-    """Return how the server of a URL proves who it is: by the certificates of a file, or of the system.
+    """Return the TLS settings that verify the server of a URL, by the certificates of a file or of the system.
 
     Args:
-        url: of the server; only https needs any.
+        url: of the server; only https needs certificates.
         ca_file: the certificates of a private authority, or None.
         besides: whether the system's certificates are trusted besides those of the file.
 

@@ -35,8 +35,8 @@ def ask_once(
         method: such as POST.
         url: http or https, without credentials.
         headers: of the request.
-        tls: how the server proves who it is.
-        name: what errors show instead of the URL, which may be a secret.
+        tls: verifies the server.
+        name: the text that errors show instead of the URL, which may be a secret.
         body: sent as JSON; None for none.
         policy: its timeouts and bounds; it is not tried again.
         begin: takes a successful response; see `Connection.exchange`.

@@ -1,4 +1,4 @@
-"""The limiter: when the next request may be sent, for all threads of a run together.
+"""The `Limiter`: delays requests, for all threads of a run together, until they may be sent.
 
 Three limits hold at once: that of `concurrency` (requests in flight), `Pacer` (the rate that the run sets itself) and
 `Quota` (the rate limit that the service announces). A thread that waits here holds no connection. All threads keep a
@@ -51,7 +51,7 @@ class Limiter:
         self._quota = Quota()
 
     def concurrency(self) -> int:
-        """Return how many requests may be made at once; fewer may be in flight while the service refuses some."""
+        """Return the number of requests that may be made at once; while the service refuses some, fewer are."""
         return self._limit.requests if self._most == AUTO else self._most
 
     def acquire(self, request: str) -> Sent:
@@ -66,7 +66,7 @@ class Limiter:
             with self._changed:
                 self._raise_refusal(request)
                 now = self._clock.monotonic()
-                reason, seconds = self._obstacle(now)
+                reason, seconds = self._reason_to_wait(now)
                 if self._stop.is_set() and (seconds or has_waited):
                     raise Stopped(request, STOPPED)
                 has_waited = True
@@ -92,43 +92,44 @@ class Limiter:
                 self._quota.record(headers, now, self._clock.now())
             self._changed.notify_all()
 
-    def hold(self, seconds: float, reason: Wait, words: str = "") -> None:
+    def hold(self, seconds: float, wait_reason: Wait, words: str = "") -> None:
         """Send no request for this long; `words` are the service's explanation."""
         with self._changed:
             until = self._clock.monotonic() + seconds
             if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
-                LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
+                LOG.info("waiting %.0f s: %s%s", seconds, wait_reason, _quoted(words))
             if until > self._held_until:
-                self._held_until, self._held_for, self._words = until, reason, words
+                self._held_until, self._held_for, self._words = until, wait_reason, words
 
-    def pause(self, request: str, reason: Wait, seconds: float) -> None:
+    def pause(self, request: str, wait_reason: Wait, seconds: float) -> None:
         """Wait, in this thread only.
 
         Raises:
             WaitTooLong, Stopped: see `acquire`.
         """
-        with self._traffic.waiting(reason, self._clock):
+        with self._traffic.waiting(wait_reason, self._clock):
             stopped = self._clock.wait(seconds, self._stop)
         if stopped:
             with self._changed:
                 self._raise_refusal(request)
             raise Stopped(request, STOPPED)
 
-    def _obstacle(self, now: float) -> tuple[Wait, float]:
-        """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""
+    def _reason_to_wait(self, now: float) -> tuple[Wait, float]:
+        """Return the reason to wait and the seconds: 0 for none, `inf` until a response arrives."""
         if self._held_until > now:
             return self._held_for, self._held_until - now
         if self._limit.in_flight >= self._limit.requests:
             return Wait.CONCURRENCY, inf
+        # Before the own pace: a request that the quota would refuse must not use up its turn.
         left = self._quota.wait(now, self._limit.in_flight)
         if 0 < left < inf:
             self.hold(left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
 
-    def _refuse(self, request: str, reason: Wait, seconds: float) -> None:
+    def _refuse(self, request: str, wait_reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
         text = (
-            f"{reason}{_quoted(self._words)}: retry at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
+            f"{wait_reason}{_quoted(self._words)}: retry at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
             f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)
@@ -146,7 +147,7 @@ def _quoted(words: str) -> str:
 
 
 SPACING = 1.02
-"""Requests are this much further apart than the rate allows, so that none falls into the window of the last ones."""
+"""Factor by which requests are spaced wider than the rate allows, so that none falls into an earlier window."""
 
 LATE = 0.01
 """A request may be late by this share of the period without delaying the next one."""
@@ -182,7 +183,7 @@ class QuotaWindow:
         reset: its end by the service's clock, in seconds since 1970.
         ends: its end by our clock's `monotonic`.
         left: requests left in it.
-        whole: requests it began with.
+        whole: the requests it began with.
     """
 
     reset: int

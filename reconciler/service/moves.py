@@ -20,18 +20,18 @@ _TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
 
 def redirect(response: Response) -> str | None:
-    """Return where a response redirects to, as it says it; None if it does not."""
+    """Return the location of a redirect as the response has it; None for any other response."""
     return response.headers.get("location") if response.status in FOLLOWED else None
 
 
-def target_of(api_url: str, path: str, location: str) -> str | None:
-    """Return where a redirect leads, as a path relative to `{api_url}/`; None where it leads out of the API.
+def target_of(api_url: str, path: str, redirect_url: str) -> str | None:
+    """Return the path of a redirect's location relative to `{api_url}/`; None if it leads out of the API.
 
     Args:
         path: of the request, relative as well.
     """
     try:
-        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", location))
+        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", redirect_url))
         if _origin(here) != _origin(there) or there.username is not None:
             return None
     except ValueError:
@@ -60,6 +60,7 @@ class Moves:
         old, new = _TARGET.match(path), _TARGET.match(target)
         if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
             return
+        # Other redirects of such paths, such as to a login page, are no move: the rest of the path must be the same.
         if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
             with self._lock:
                 self._numbers[Level(old[1]), old[2]] = int(new[2])
@@ -71,13 +72,13 @@ class Moves:
         return Target(Level(old[1]), number) if old and number is not None else None
 
     def current(self, path: str) -> str:
-        """Return the relative path that now stands for `path`."""
+        """Return the relative path that replaces `path`."""
         target = self.moved_target(path)
         return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
 
 
-def is_inside(path: str) -> bool:
-    """Return whether a relative path is about what a group or project holds, not about its own record."""
+def is_about_content(path: str) -> bool:
+    """Return whether a relative path is about the content of a group or project, not about its own record."""
     target = _TARGET.match(path)
     return target is not None and bool(path[target.end() :].partition("?")[0].strip("/"))
 

@@ -42,8 +42,8 @@ class _Page(Generic[Kept]):
     """One page of a list.
 
     Attributes:
-        items: what is kept of the entries.
-        names: of the entries: see `_name`.
+        items: the kept parts of the entries.
+        names: the identities of the entries: see `_name`.
         status: of the response.
         headers: likewise.
     """
@@ -77,14 +77,14 @@ class _Reading(Generic[Kept]):
         self.pages.append(page)
 
     def end(self, page: _Page[Kept]) -> None:
-        """Add a page without a new entry, after which there is none."""
+        """Add a page without a new entry, after which there is no other page."""
         self.totals.add(page.headers.get("x-total", ""))
         repeated = {frozenset(), *(former.names for former in self.pages[-1:])}
         self.odd_end = [] if page.names in repeated else page.items
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return sum(len(page.items) for page in self.pages)
 
     @property
@@ -112,7 +112,7 @@ def read_list(
     whole: bool = False,
     spread: Spread | None = None,
 ) -> list[Kept]:
-    """Return what is kept of all items of all pages of a list, as they were at one time.
+    """Return the kept parts of all entries of all pages of a list, as of one point in time.
 
     A total that changes or is not reached, or an object on two pages, means that the list has changed between two
     pages, so that an entry may be missing; it is read again. (An object may be on a list twice: the allowlist of
@@ -121,11 +121,11 @@ def read_list(
     Args:
         fetch: gets a page.
         path: of the list.
-        keep: returns what is kept of the entries of a page.
+        keep: returns the kept parts of the entries of a page.
         counted: whether the total counts the listed entries only; deployed servers count notes that they hide from
             the token.
         whole: see `protocols.Reader.pages`.
-        spread: asks for all pages but the first, if that says how many there are; None to ask for one after another.
+        spread: requests all further pages in parallel, if the first has their number; None for one after another.
 
     Raises:
         ServiceError: an error of `fetch` or `keep`; BadAnswer if the response is not a list, or the list keeps
@@ -173,6 +173,7 @@ def _read_pages(
             return reading
         if following in asked:
             raise _no_such_page(path, page, number, following)
+        # Above 10,000 rows the service sends no totals (deployed behaviour, section 7.3).
         last = parse_number(page.headers.get("x-total-pages")) or 0
         if last > MAX_PAGES:
             break
@@ -198,6 +199,7 @@ def _following(path: str, response: _Page[Kept], page: int, count: int) -> str |
     headers = response.headers
     number = headers.get("x-next-page")
     if number is not None:
+        # A service or proxy that repeats or skips pages would end in an endless or an incomplete list.
         if number not in ("", str(page + 1)):
             raise _no_such_page(path, response, page, number)
         return _numbered(path, page + 1) if number else END

@@ -4,9 +4,9 @@ The trigger token is the only credential that is sent, and nothing is sent twice
 request started nothing.
 """
 
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from ssl import SSLContext
 from typing import Self
 
 from reconciler import __version__
@@ -48,7 +48,7 @@ class PipelineTrigger:
     inputs: Mapping[str, str]
 
     @classmethod
-    def read(cls, place: str, inputs: Sequence[str], token: str) -> Self:
+    def read(cls, place: str, input_options: Sequence[str], token: str) -> Self:
         """Read `PROJECT@REF`, and inputs written `KEY=VALUE`.
 
         Raises:
@@ -57,9 +57,10 @@ class PipelineTrigger:
         project, _, ref = place.partition("@")
         if not (project and ref and project.isprintable() and ref.isprintable()):
             raise UsageError(f"--trigger takes PROJECT@REF, such as acme/deploy@main, not {place!r}")
-        pairs = [option.partition("=") for option in inputs]
+        pairs = [option.partition("=") for option in input_options]
         wrong = next(
-            (option for option, (key, equals, _) in zip(inputs, pairs, strict=True) if not (key and equals)), None
+            (option for option, (key, equals, _) in zip(input_options, pairs, strict=True) if not (key and equals)),
+            None,
         )
         if wrong is not None:
             raise UsageError(f"--trigger-input takes KEY=VALUE, not {wrong!r}")
@@ -77,7 +78,7 @@ class PipelineTrigger:
         Without the variables where the service refuses these: then the first request has started nothing.
 
         Raises:
-            ServiceError: it was not started, or nobody knows whether it was.
+            ServiceError: it was not started, or that is unknown.
         """
         tls = tls_context(api_url, ca_file, besides=besides)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}
@@ -96,6 +97,6 @@ class PipelineTrigger:
         ref = int(self.project) if self.project.isdecimal() else self.project
         return f"{Target(Level.PROJECT, ref).url}trigger/pipeline"
 
-    def _post(self, api_url: str, tls: SSLContext, body: Json) -> Json:
+    def _post(self, api_url: str, tls: ssl.SSLContext, body: Json) -> Json:
         response = ask_once("POST", f"{api_url}/{self._path}", HEADERS, tls, name=self._path, body=body, policy=POLICY)
         return read_response(f"POST {self._path}", without_secrets(response, [self.token]))

@@ -81,7 +81,7 @@ class Policy:
         concurrency: how many requests may be in flight at once, if the service refuses none; or `AUTO`.
         rate: the run's own limit, or None.
         follow_moved: whether groups and projects that have moved may be written to.
-        reads_moved: whether what they hold is read where they are now; their own records always are.
+        reads_moved: whether their content is read at the new path; their own records always are.
         largest_response: bytes of a decoded response body.
     """
 
@@ -129,6 +129,7 @@ def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
     """
     if isinstance(error, (AnswerLost, BadAnswer)):
         return True
+    # In maintenance, GitLab answers 503 with `Retry-After` before a write reaches the application.
     return error.status is not None and error.status >= 500 and not (error.status == 503 and pause is not None)
 
 
@@ -151,10 +152,10 @@ def has_own_limit(method: str, path: str) -> bool:
 
 
 def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
-    """Return how often a request that fails like this is sent.
+    """Return the most tries of a request that fails like this.
 
     Args:
-        policy: how patient the client is.
+        policy: the limits of the client.
         error: the failure.
         heard: whether the service has responded to any request of this run.
     """
@@ -164,7 +165,7 @@ def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
 
 
 def backoff(policy: Policy, tries: int, random: Random) -> float:
-    """Return how many seconds to wait after this many tries: random, up to a bound that doubles each time."""
+    """Return the seconds to wait after this many tries: random, up to a bound that doubles each time."""
     return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
 
 

@@ -94,6 +94,7 @@ def read_response(request: str, response: Response) -> Json:
     if status < 400:
         raise BadAnswer(request, f"unexpected response: {status} {plain(response.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
+    # Ends the run: every other request would meet the same refusal.
     if error is Forbidden and _names_scopes(response):
         error = ScopeMissing
     # Many explanations begin with the status, which is shown once.
@@ -204,7 +205,7 @@ def _names_scopes(response: Response) -> bool:
 
 
 def _redirected(request: str, response: Response) -> str:
-    """Return where a redirect leads, without its query, which may hold anything, and the service's explanation."""
+    """Return the location of a redirect without its query, which may hold a secret, and the service's explanation."""
     words, place = explanation(response), plain(response.headers["location"].partition("?")[0])
     reason = f"redirected to {place}" + (f" ({words})" if words else "")
     if request.startswith("GET "):

@@ -84,17 +84,17 @@ class Traffic:
             return self.retries < share * (self.reads + self.writes) + allowance
 
     @contextmanager
-    def waiting(self, reason: Wait, clock: Clock) -> Iterator[None]:
+    def waiting(self, wait_reason: Wait, clock: Clock) -> Iterator[None]:
         """Count the time that passes in this block as a wait."""
         with self._lock:
-            if not self._waiting[reason]:
-                self._since[reason] = clock.monotonic()
-            self._waiting[reason] += 1
+            if not self._waiting[wait_reason]:
+                self._since[wait_reason] = clock.monotonic()
+            self._waiting[wait_reason] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._waiting[reason] -= 1
-                if not self._waiting[reason]:
-                    passed = clock.monotonic() - self._since[reason]
-                    self._waited[reason] = self._waited.get(reason, 0.0) + passed
+                self._waiting[wait_reason] -= 1
+                if not self._waiting[wait_reason]:
+                    passed = clock.monotonic() - self._since[wait_reason]
+                    self._waited[wait_reason] = self._waited.get(wait_reason, 0.0) + passed

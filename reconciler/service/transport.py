@@ -1,7 +1,7 @@
-"""How bytes reach the service: one connection for one request at a time, and answers that nobody need doubt.
+"""The transport of bytes to the service: one connection for one request at a time, and only complete answers.
 
-A transport of httpx, with its requests, responses and errors; any other can take its place. Its errors tell what was
-certainly not sent from what may have been carried out.
+A transport of httpx, with its requests, responses and errors; any other can take its place. Its errors separate
+requests that were certainly not sent from those that may have been carried out. Begin with `open_transport`.
 
 httpcore's network backend connects, does TLS and names the errors; httptools reads the answers. Where it is uncertain
 that an answer is whole, or that it was asked for, it is lost: a connection is used again only if its last answer ended
@@ -61,19 +61,19 @@ Connect = Callable[[ssl.SSLContext, str | None, Policy, Clock], httpx.BaseTransp
 """How a transport of one request at a time is made: `open_transport`, or a stranger's."""
 
 
-def open_transport(tls: ssl.SSLContext, proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
+def open_transport(tls: ssl.SSLContext, proxy_url: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
     """Return the transport of one request at a time.
 
     Args:
         tls: how the service proves who it is.
-        proxy: the URL of the proxy on the way to it, or None.
+        proxy_url: the URL of the proxy on the way to it, or None.
         policy: its timeouts.
         clock: measures them.
 
     Raises:
         httpx.InvalidURL, ValueError: the proxy cannot be used.
     """
-    checked = None if proxy is None else httpx.Proxy(proxy)
+    checked = None if proxy_url is None else httpx.Proxy(proxy_url)
     deadline = Deadline(clock, policy)
     if checked is not None and checked.url.scheme.startswith("socks"):
         return SocksTransport(tls, checked, deadline)
@@ -114,7 +114,7 @@ class Deadline(httpcore.NetworkBackend):
 
     @contextmanager
     def told_apart(self, request: httpx.Request) -> Iterator[None]:
-        """Raise each error as one of httpx that says whether the service may have got the request.
+        """Raise each error as one of httpx that shows whether the service may have received the request.
 
         Raises:
             httpx.LocalProtocolError: nothing was sent, and never can be.
@@ -124,11 +124,11 @@ class Deadline(httpcore.NetworkBackend):
         try:
             yield
         except FAILURES as error:
-            kind = _kind(error, sent=self.sent)
+            kind = _kind(error, is_sent=self.sent)
             raise kind(str(error) or type(error).__name__, request=request) from error
 
     def moved(self, number: int) -> None:
-        """Take note that so many bytes were sent, or have come."""
+        """Record the number of bytes that were sent or received."""
         self._moved += number
         if self._is_large and self._moved >= LEAST_BYTES:
             self._moved = 0
@@ -158,7 +158,7 @@ class Deadline(httpcore.NetworkBackend):
         return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
 
 
-def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
+def _kind(error: Exception, *, is_sent: bool) -> type[httpx.TransportError]:
     """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
     match error:
         case httpcore.ProxyError():
@@ -168,14 +168,14 @@ def _kind(error: Exception, *, sent: bool) -> type[httpx.TransportError]:
         case httpcore.ConnectTimeout():
             return httpx.ConnectTimeout
         case httpcore.TimeoutException():
-            return httpx.ReadTimeout if sent else httpx.ConnectTimeout
-        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not sent:
+            return httpx.ReadTimeout if is_sent else httpx.ConnectTimeout
+        case httpcore.UnsupportedProtocol() | httpcore.LocalProtocolError() | ValueError() if not is_sent:
             return httpx.LocalProtocolError
-    return httpx.ReadError if sent else httpx.ConnectError
+    return httpx.ReadError if is_sent else httpx.ConnectError
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that keeps the deadline."""
+    """A connection that respects the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
@@ -206,7 +206,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a response as it comes, and what is to be done behind it."""
+    """The body of a response as it arrives, and the action at its end."""
 
     def __init__(
         self, told_apart: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
@@ -280,11 +280,12 @@ class DirectTransport(httpx.BaseTransport):
         return _head(request.method, target, [*_credentials(self._proxy), *headers])
 
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
-        """Return the connection if it leads there, and is as its last answer left it, or else a new one."""
+        """Return the connection if it leads to the URL and is clean after its last answer, or else a new one."""
         again, origin = self._again, (url.raw_scheme, url.netloc)
         self._again = False
         if self._stream is not None:
             rested = self._deadline.clock.monotonic() - self._used
+            # A readable idle connection was closed by the service, or holds an answer that was not asked for.
             if not again or origin != self._origin or rested > IDLE or self._stream.get_extra_info("is_readable"):
                 self.close()
         if self._stream is None:
@@ -343,6 +344,7 @@ class DirectTransport(httpx.BaseTransport):
                 if left < 0:
                     break
                 stream.write(piece, timeout)
+        # The refusal is an answer worth reading: such as 413 for an archive that is too large.
         except httpcore.WriteError:
             return False
         if left:
@@ -381,7 +383,7 @@ class DirectTransport(httpx.BaseTransport):
 
 
 class _Unasked(Exception):
-    """Another answer begins, and nobody has asked for it."""
+    """The begin of an answer that no request has asked for."""
 
 
 class _ResponseReader:
@@ -421,7 +423,7 @@ class _ResponseReader:
         pieces, self.pieces = self.pieces, []
         return pieces
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, received: bytes) -> None:
         """Read what was received, which is not empty.
 
         httptools does not say where an answer ends. The last byte goes alone, and must be what ends it.
@@ -430,9 +432,9 @@ class _ResponseReader:
             httpcore.RemoteProtocolError: it belongs to no answer.
         """
         try:
-            self._parser.feed_data(data[:-1])
+            self._parser.feed_data(received[:-1])
             self.beyond = self.ended
-            self._parser.feed_data(data[-1:])
+            self._parser.feed_data(received[-1:])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.ended:
                 raise httpcore.RemoteProtocolError(f"the response is not HTTP/1.1: {error}") from None
@@ -468,9 +470,9 @@ class _ResponseReader:
         self.phrase = b""
         self.headers = []
 
-    def on_status(self, phrase: bytes) -> None:
+    def on_status(self, fragment: bytes) -> None:
         """Take a part of the phrase."""
-        self.phrase += phrase
+        self.phrase += fragment
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; those behind the body count for nothing."""
@@ -547,7 +549,7 @@ def _pieces(request: httpx.Request) -> Iterator[bytes]:
 
 
 def _credentials(proxy: httpx.Proxy) -> Headers:
-    """Return the header with which a proxy is told its user, if it has any."""
+    """Return the header that has the user of a proxy, if there is one."""
     if proxy.raw_auth is None:
         return []
     return [(b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth)))]

@@ -48,7 +48,7 @@ class Webhook:
         """Post a message.
 
         Raises:
-            ServiceError: it was not taken, or nobody knows whether it was; names the host and no more of the URL.
+            ServiceError: it was not accepted, or that is unknown; names the host and no more of the URL.
         """
         response = ask_once("POST", self._url, HEADERS, self._tls, name=self.host, body={"text": text}, policy=POLICY)
         if not 200 <= response.status < 300:

@@ -32,10 +32,10 @@ def escaped_lines(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
-def _is_composed(last: str, character: str) -> bool:
+def _is_composed(previous: str, character: str) -> bool:
     """Whether Unicode's composed form (NFC) replaces this character, alone or with the one before."""
     alone = is_normalized("NFC", character)
-    return not alone or (is_normalized("NFC", last) and not is_normalized("NFC", last + character))
+    return not alone or (is_normalized("NFC", previous) and not is_normalized("NFC", previous + character))
 
 
 def _as_json(character: str) -> str:

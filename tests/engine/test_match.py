@@ -18,7 +18,7 @@ def matched(wanted: dict[Key, Resource], *live: LiveRecord) -> dict[str, list[ob
     return {
         "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
         "missing": list(matches.missing),
-        "leftover": [each.id for each in matches.leftover],
+        "leftover": [each.id for each in matches.unmatched],
         "conflicts": [(name, each.reason, len(each.namesakes)) for name, each in matches.conflicts.items()],
     }
 

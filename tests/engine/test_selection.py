@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.engine.compare.selection import RunSelection, select
-from reconciler.engine.rules import hold_unlisted
+from reconciler.engine.rules import without_unlisted
 from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
 from reconciler.model.creation import Creation
@@ -96,7 +96,7 @@ def test_a_creation_alone_is_tried_again() -> None:
 
 def test_nothing_is_created_whose_sets_are_unknown() -> None:
     selected_by = UnlistedSet(Obstacle(ACME.address, "HTTP 403"), "sets.yaml:4", (), ByGroup(group="acme"))
-    held = hold_unlisted(NEW, [selected_by])
+    held = without_unlisted(NEW, [selected_by])
     assert [(str(each.target), each.creation is None) for each in held.targets] == [
         ("group acme", False),
         ("project acme/api", True),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.document.checksum import with_checksum
 from reconciler.document.document import Requests
 from reconciler.document.merge import merge_reports
-from reconciler.engine.compare.selection import read_shard, share, share_plan
+from reconciler.engine.compare.selection import plan_in_shard, read_shard, share
 from reconciler.errors import UsageError
 from reconciler.model.creation import Creation, Namespace, creation_of
 from reconciler.model.plan import Plan
@@ -113,7 +113,7 @@ def test_a_shard_of_a_saved_plan_creates_groups_with_all_that_is_in_them() -> No
             for target in (group, *others)
         )
     )
-    sizes = [len(share_plan(plan, Shard(number, 4), KINDS).targets) for number in (1, 2, 3, 4)]
+    sizes = [len(plan_in_shard(plan, Shard(number, 4), KINDS).targets) for number in (1, 2, 3, 4)]
     assert sorted(sizes) == [0, 0, 0, 10]
 
 

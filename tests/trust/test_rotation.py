@@ -32,7 +32,7 @@ class Killed(BaseException):
     """What nothing catches, as nothing catches SIGKILL."""
 
 
-class Fate:
+class NotAttempted:
     """Kills a run after so many of its steps; each request and each delivery is two: not yet done, and done."""
 
     def __init__(self, steps: int) -> None:
@@ -53,7 +53,7 @@ class Fate:
 class Mortal(Client):
     """A client of a run that has a fate, whose machine has a clock of its own."""
 
-    def __init__(self, api_url: str, fate: Fate, clock: SwiftClock) -> None:
+    def __init__(self, api_url: str, fate: NotAttempted, clock: SwiftClock) -> None:
         super().__init__(api_url, "ada-token", clock=clock)
         self.fate = fate
 
@@ -115,7 +115,7 @@ class Rotation:
 
     def run(self, steps: int = -1) -> bool:
         """Do what `apply` does; say whether it came to its end."""
-        fate = Fate(steps)
+        fate = NotAttempted(steps)
         sink = TokenFile(self.file)
 
         def deliver(address: Address, value: str) -> None:

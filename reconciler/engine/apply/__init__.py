@@ -1,11 +1,11 @@
-"""Carrying out a plan. Dry run is not calling this.
+"""The application of a plan. A dry run never calls this package.
 
-`apply` goes through the plan, wave by wave, and through each target: prepare, send, settle. `prepare` reads what a
-write depends on again, right before it, and `agree` says what goes then of what the plan shows. `send` sends the
-requests of a change, and `create` creates nothing twice. `settle` reads what was written, and plans it again: what is
-still planned was dropped. `new_targets` creates groups and projects, `imports` waits for what the service does
-afterwards, and `later` says what comes last. `refusals` says why something was refused. `targets` is what the runs of
-all targets share.
+`apply` goes through the plan wave by wave, and through each target section by section: prepare, send, settle. `prepare`
+reads again what a write depends on, right before it, and `agree` decides which of the shown changes are sent. `send`
+sends the requests of a change, and `create` creates no object twice. `settle` reads the written objects, and plans them
+again: a change that is still planned was dropped. `new_targets` creates groups and projects, `imports` waits for
+background jobs of the service, and `later` has the requests that come last. `refusals` explains refused writes.
+`targets` is the state that the runs of all targets share.
 """
 
 from reconciler.engine.apply.apply import Application, apply_plan
@@ -15,7 +15,7 @@ from reconciler.engine.apply.options import (
     ApplyOptions,
     CanaryRun,
     FailureLimit,
-    Fate,
+    NotAttempted,
     NoWriteLog,
     Stop,
     TokenSink,
@@ -31,8 +31,8 @@ __all__ = [
     "ApplyOptions",
     "CanaryRun",
     "FailureLimit",
-    "Fate",
     "NoWriteLog",
+    "NotAttempted",
     "Stop",
     "TokenSink",
     "WriteLog",

@@ -1,11 +1,11 @@
-"""Changes that a plan shows, compared with a new plan right before they are sent: only equal ones go. Pure.
+"""The comparison of shown changes with a new plan, right before they are sent: only equal changes are sent. Pure.
 
-The section is read, and planned again as a whole from what its changes want: see `as_declared`. What then goes depends
-on why it was planned again:
+The section is read, and planned again as a whole as if its changes were declared: see `as_declared`. Which changes are
+sent depends on the reason to plan again:
 
-- *from a file*: a change goes if planning leads to the same one, with the same requests: `settled`.
-- *a name that need not be unique*: likewise; somebody else's object of this name is not ours: `repeated`.
-- *below a changed group, from a file*: no more than was shown: `exceeding`.
+- *from a file*: a change is sent if planning again gives the same change and requests: `unplanned_outcomes`.
+- *a name that need not be unique*: a creation is sent unless it exists now: `already_created`.
+- *below a changed group, from a file*: a change is sent if the saved plan shows all its fields: `exceeding_changes`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,18 +50,18 @@ EXCEEDS = "it would do more than the saved plan shows, because a group above was
 NEVER = timedelta.max
 
 BY_A_PLAN = "the saved plan"
-"""In the place of the commit that declared last what a plan deletes."""
+"""A placeholder for the commit that declared a deleted object last."""
 
 Absences = Mapping[PartAddress, Mapping[int, str]]
 """See `LiveState.absences`."""
 
 
 def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[Section, Absences]:
-    """Declare a section as its changes leave it, with the objects that they delete.
+    """Return a section that declares the results of its changes, and the objects that they delete.
 
     Args:
         changes: at least one; see `refusal`.
-        live: the parts that they are about.
+        live: the parts of these changes.
         kinds: all kinds.
     """
     wanted: dict[str, Wanted] = {}
@@ -89,10 +89,10 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
 def _in_order(
     part: Part, changes: Iterable[Change], objects: CurrentObjects | Unreadable
 ) -> dict[Key, Resource | None]:
-    """Declare besides some of the objects that are in order, and that no plan shows therefore.
+    """Return declarations of further objects that are in order, and therefore in no plan.
 
-    They decide the plan of the rest: covers that no change takes along, and all objects that have no name but their
-    place among the others.
+    They affect the plan of the changed objects: covers that no change deletes, and all objects whose only name is their
+    position in the list.
     """
     if isinstance(part, Singleton) or isinstance(objects, Unreadable):
         return {}
@@ -107,15 +107,16 @@ def _in_order(
 
 
 def _resource(change: Change, part: Part, live: Reread) -> Resource:
-    """Declare an object as a creation or an update leaves it, with the policy that leads there.
+    """Return the declaration of an object as a creation or an update leaves it, with the policy for that change.
 
     Raises:
-        ValidationError, TypeError: no object can be so.
+        ValidationError, TypeError: the fields are invalid.
     """
     objects = live[change.address.section, change.address.part]
     model = part.model if isinstance(objects, Unreadable) else objects.model
     wanted = resource_of(model, {} if isinstance(change, Delete) else change.after)
     if isinstance(change, Create) and change.replaces_ids:
+        # Planning then gives the rotation again only if no successor exists yet.
         is_succeeded = isinstance(objects, CurrentObjects) and objects.new(change)
         return _rotated(wanted, NEVER if is_succeeded else timedelta())
     if isinstance(change, Update) and change.renamed_from is not None:
@@ -130,7 +131,7 @@ def _rotated(wanted: Resource, age: timedelta) -> Resource:
 
 
 def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
-    """Return the reason to refuse a change of a file before planning: it lacks an ID, or no plan has such a change."""
+    """Return the reason to refuse a change of a file before planning: a missing ID, or an impossible change."""
     above = refers_above(change)
     if above:
         return f"{above} was not created, and this refers to it"
@@ -145,10 +146,10 @@ def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
     return ""
 
 
-def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
-    """Yield the outcomes of the changes of a file to which planning does not lead.
+def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
+    """Yield the outcomes of changes of a file that planning again does not give: done before, or stale.
 
-    An object that is as wanted was done before. A change whose object has moved otherwise is refused, as an edited one.
+    A change whose object is as declared was done before. Any other change is refused: its object or the plan differs.
     """
     anew = {_identity(change, kind): change for change in planned.changes}
     is_open = {name_in(step, kind) for step in planned.changes if not isinstance(step, Delete)}
@@ -172,20 +173,21 @@ def settled(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Ki
         elif problem:
             yield Outcome(change, Status.STALE, f"it cannot be planned: {problem.reason}")
         else:
+            # An edited plan and an old one differ in what is wrong: only an old one has other IDs of the same entries.
             is_old = now is not None and _has_other_entries(change, now)
             yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 
 
-def repeated(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
-    """Yield the outcomes of creations which somebody else has made since: the service would make them once more."""
+def already_created(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
+    """Yield the outcomes of creations of an object that somebody else has created since the plan was made."""
     for change in creations:
         since = _since(change, live[change.address.section, change.address.part])
         if since:
             yield Outcome(change, Status.STALE, since)
 
 
-def exceeding(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
-    """Yield the outcomes of the changes of a section planned again which do more than the saved plan shows."""
+def exceeding_changes(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcome]:
+    """Yield the outcomes of changes of a section planned again that do more than the saved plan shows."""
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
     for change in planned.changes:
         if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items()):
@@ -199,14 +201,14 @@ def planned_again(
     answer: Callable[[Lookup], int | Known | Obstacle],
     before: Changes = NOTHING,
 ) -> TargetPlan:
-    """Plan a section again, declared as some changes of it leave it.
+    """Plan a section again, with the results of some changes as its declaration.
 
     Args:
         changes: the changes.
-        live: the parts that they are about, as they were read.
+        live: the parts of these changes, as they were read.
         kinds: all kinds.
         answer: returns the answer to a lookup.
-        before: the changes of the plan in the sections before.
+        before: the changes of earlier sections.
     """
     section, absences = as_declared(changes, live, kinds)
     parts: dict[PartAddress, LivePart] = {}
@@ -222,24 +224,24 @@ def planned_again(
 
 
 def unanswered(lookup: Lookup) -> Obstacle:
-    """Return that a lookup has no answer."""
+    """Return an obstacle as the answer to a lookup that is not made."""
     return Obstacle(lookup.target.address, "nobody asked")
 
 
 def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:
-    """Return the part and the canonical name of what a step is about."""
+    """Return the part and the canonical name of the object of a step."""
     address = address_of(step)
     part, name = kind.part(address.part), address.name
     return address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
 
 
 def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
-    """Return the identity of a change within its section: two deletions may be of one name."""
+    """Return the identity of a change within its section; two deletions may have the same name."""
     return change.action, *name_in(change, kind), None if isinstance(change, Create) else change.read.id
 
 
 def _is_same(shown: Change, now: Change) -> bool:
-    """Return whether planning has led to the same change, and tells no more of it."""
+    """Return whether planning has given the same change, without further hints."""
     match shown, now:
         case Create(), Create():
             is_rotation = {*shown.replaces_ids} == {*now.replaces_ids}
@@ -252,7 +254,7 @@ def _is_same(shown: Change, now: Change) -> bool:
 
 
 def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
-    """Describe the difference since a change was planned; empty if there is none."""
+    """Return the difference since a change was planned, in words; empty if there is none."""
     if isinstance(objects, Unreadable):
         return f"cannot be read again: {objects.reason}"
     if isinstance(change, Create):
@@ -269,9 +271,9 @@ def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
 
 
 def _is_done(change: Change, objects: CurrentObjects) -> bool:
-    """Return whether an object that needs no change by planning is the one that a change was to make.
+    """Return whether the object of a change that is no longer planned is the one that the change was to make.
 
-    An earlier apply of the same plan has made it so, or somebody else has.
+    An earlier apply of the same plan may have made it, or somebody else.
     """
     if isinstance(change, Delete):
         return change.read.id not in objects.by_id and not objects.taken(change.address.name)
@@ -283,7 +285,7 @@ def _is_done(change: Change, objects: CurrentObjects) -> bool:
 
 
 def _has_other_entries(shown: Change, now: Change) -> bool:
-    """Return whether all that differs are the IDs of entries that are removed: a plan does not show if they are old."""
+    """Return whether two changes differ only in the IDs of removed entries, which a plan does not show."""
     return shown != now and _without_entry_ids(shown) == _without_entry_ids(now)
 
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import chain, groupby
 
 from reconciler.engine.apply.imports import Imports
-from reconciler.engine.apply.later import SETTLED_AFTER, Referring, is_delayed, once_more, still_naming
+from reconciler.engine.apply.later import SETTLED_AFTER, ReferredSections, is_delayed, second_outcome, still_naming
 from reconciler.engine.apply.new_targets import NewTarget, tokens_of
-from reconciler.engine.apply.options import ApplyOptions, CanaryRun, Fate, joined
+from reconciler.engine.apply.options import ApplyOptions, CanaryRun, NotAttempted, joined
 from reconciler.engine.apply.prepare import Preparation, Ready, declared_again
 from reconciler.engine.apply.send import Attempt, Sender
-from reconciler.engine.apply.settle import settled
-from reconciler.engine.apply.targets import Targets, apart, waves
+from reconciler.engine.apply.settle import verified
+from reconciler.engine.apply.targets import Targets, split_creation, waves
 from reconciler.engine.crew import side_by_side
 from reconciler.errors import Stopped
 from reconciler.model.item import RESULT_UNKNOWN, RUN_ENDED, Change, Item, Outcome, Status, section_of
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 
 
 def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetPlan]:
-    """Carry out a plan and return its targets that had changes, with what became of these, in the order of the plan."""
+    """Apply a plan, and return its targets that had changes, with the outcomes, in the order of the plan."""
     application = Application(plan, service, kinds, options)
     application.run()
     return application.outcomes
@@ -41,11 +41,11 @@ class TargetRun:
     """The application of one target's plan.
 
     Attributes:
-        sender: sends its changes, and reads again.
-        attempts: what was tried so far, in the order of the plan.
+        sender: sends the changes, and reads the target again.
+        attempts: the attempted changes so far, in the order of the plan.
     """
 
-    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: Referring) -> None:
+    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: ReferredSections) -> None:
         self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
         self.sender = Sender(target.target, targets, kinds)
         self.attempts: list[Attempt] = []
@@ -56,34 +56,37 @@ class TargetRun:
         self._below = referring.below(target)
         self._referred = referring.here(target) | self._below
 
-    def apply(self, again: Mapping[str, Section]) -> None:
-        """Carry out the plan, section by section: prepare, send, settle.
+    def apply(self, replanned: Mapping[str, Section]) -> None:
+        """Apply the plan, section by section: prepare, send, settle.
 
         Args:
-            again: the sections to read and plan again right before, by kind.
+            replanned: the sections to read and plan again right before sending, by kind.
         """
-        preparation = Preparation(self.target, self.targets, self.sender.reader, again)
+        preparation = Preparation(self.target, self.targets, self.sender.reader, replanned)
         for section in self.target.sections:
             ready = preparation.prepare(section)
             self._found[section], self._items[section] = ready.plan.sections[section], ready.plan.items
+            # One after another: of eight parallel writes to one project, GitLab 18.9 refuses five to seven with 409,
+            # and titles that must be unique are created several times.
             for change in ready.plan.changes:
                 self.attempts.append(self._attempted(change, ready))
                 self._count(len(self.attempts) - 1)
         if not self._below:
             self._end(attempt.outcome for attempt in self.attempts)
+        # Once for the whole target: one reading for each part, however many of its objects have changed.
         self._settle(range(len(self.attempts)))
         self.targets.note_made((attempt.outcome.change.address, attempt.number) for attempt in self.attempts)
 
     @property
     def waiting(self) -> list[Outcome]:
-        """The changes that wait for other targets, as far as they are carried out."""
+        """The partial outcomes of changes that wait for other targets."""
         return [attempt.outcome for attempt in self.attempts if attempt.waits]
 
     @property
     def outcome(self) -> TargetPlan:
-        """The target as it is carried out, with the outcomes so far.
+        """The target with the outcomes so far.
 
-        In a run that is not over, the next change is unknown, and the rest is skipped.
+        In an unfinished run, the next change has an unknown result, and all later ones are skipped.
         """
         known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=dict(self._found), items=tuple(chain.from_iterable(self._items.values())))
@@ -94,11 +97,11 @@ class TargetRun:
 
     @property
     def delayed(self) -> list[int]:
-        """The places of the attempts that may succeed in a moment: see `is_delayed`."""
+        """The positions of the attempts that may succeed in a moment: see `is_delayed`."""
         return [place for place, attempt in enumerate(self.attempts) if is_delayed(attempt.outcome, self.kinds)]
 
     def try_again(self) -> None:
-        """Plan what may succeed by now once more, and carry it out."""
+        """Plan the delayed changes again, and send them."""
         places = self.delayed
         changes: dict[str, list[Change]] = {}
         for change in (self.attempts[place].outcome.change for place in places):
@@ -109,22 +112,22 @@ class TargetRun:
         run.apply({})
         self.sender.reader.read_last |= run.sender.reader.read_last
         for place in places:
-            outcome = once_more(self.attempts[place].outcome, run.outcome)
+            outcome = second_outcome(self.attempts[place].outcome, run.outcome)
             self.attempts[place] = replace(self.attempts[place], outcome=outcome, doubt=None)
 
     def end(self, outcomes: Iterable[Outcome]) -> None:
-        """Carry out what waits for other targets.
+        """Send the requests that wait for other targets.
 
         Args:
-            outcomes: of these.
+            outcomes: of the other targets.
         """
         self._settle(self._end([*outcomes, *(attempt.outcome for attempt in self.attempts)]))
 
     def _end(self, outcomes: Iterable[Outcome]) -> list[int]:
-        """Delete what others have referred to, unless one of them was left as it was; return which attempts that are.
+        """Delete objects that others have referred to, unless a reference was kept; return their positions.
 
         Args:
-            outcomes: of the changes that may end such a reference.
+            outcomes: of the changes that may remove such a reference.
         """
         places = [place for place, attempt in enumerate(self.attempts) if attempt.waits]
         undone = [outcome for outcome in outcomes if outcome.status is not Status.DONE] if places else []
@@ -142,16 +145,16 @@ class TargetRun:
         return places
 
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
-        """Carry out a change, unless it is settled before; of a run that ends, only refusals are."""
+        """Send a change, unless it is settled already; a run that ends settles refusals only."""
         before, stop = ready.settled.get(id(change)), self.options.stop
         if before is None or stop.held or (stop.reason and before.status is Status.DONE):
             return self.sender.send(change, is_referred=change.address.section in self._referred)
         if before.status is Status.DONE:
-            return Attempt(self.sender.objects.delivered_again(before), was_done=True)
+            return Attempt(self.sender.objects.deliver_again(before), was_done=True)
         return Attempt(before)
 
     def _count(self, place: int) -> None:
-        """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
+        """Count a failure, after which the run may have to end; doubts are settled first, all by one reading."""
         attempt, failures = self.attempts[place], self.options.failures
         if failures is None or attempt.waits:
             return
@@ -164,7 +167,7 @@ class TargetRun:
             self._settle(doubtful)
 
     def _settle(self, places: Iterable[int]) -> None:
-        """Read again what was changed or may have been, if wanted; what the service silently dropped is not done."""
+        """Read changed and doubtful parts again, if the options say so; a dropped change is not done."""
         if not self.options.verify:
             return
         attempts = [(place, self.attempts[place]) for place in places]
@@ -173,7 +176,7 @@ class TargetRun:
             for place, attempt in attempts
             if attempt.doubt or (attempt.outcome.status is Status.DONE and not attempt.was_done)
         ]
-        after = settled([attempt for _, attempt in attempts], self.sender)
+        after = verified([attempt for _, attempt in attempts], self.sender)
         for (place, before), attempt in zip(attempts, after, strict=True):
             self.attempts[place] = attempt
             if self.options.failures is not None:
@@ -182,12 +185,12 @@ class TargetRun:
 
 
 class Application:
-    """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
+    """The application of a plan. A failed change stops only itself; it is an outcome, never an exception.
 
     Attributes:
-        imports: what the service goes on with after the run, and what it has left out.
-        canary: how the canary went; None without one, or before its end.
-        numbers: the IDs of paths, as far as the run has learned them.
+        imports: the imports that continue after the run, and the objects that they have left out.
+        canary: the result of the canary; None without a canary, or before its end.
+        numbers: the known IDs of paths.
     """
 
     def __init__(self, plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> None:
@@ -201,11 +204,11 @@ class Application:
             self.numbers.learn(known_ids(plan.targets))
         self.imports = Imports(self._targets, kinds)
         self._begun: dict[Target, list[NewTarget | TargetRun]] = {}
-        self._referring = Referring(self._busy, kinds)
+        self._referring = ReferredSections(self._busy, kinds)
         self.canary: CanaryRun | None = None
 
     def run(self) -> None:
-        """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
+        """Apply the plan. A `KeyboardInterrupt` ends it at once, even if the service never responds."""
         options = self._options
         first, later = in_stages(self._busy, options.canary, self._again)
         changes = sum(len(target.changes) for target in self._busy)
@@ -227,12 +230,12 @@ class Application:
 
     @property
     def outcomes(self) -> list[TargetPlan]:
-        """The targets that had changes, with the outcomes as far as known by now, in the order of the plan."""
+        """The targets that had changes, with the outcomes so far, in the order of the plan."""
         return [self._outcome(target) for target in self._busy]
 
     @property
     def read(self) -> dict[PartAddress, LivePart]:
-        """The parts that the run has read, as it read them last."""
+        """The parts that the run has read, each as it was read last."""
         read = ((run.target.target, run.sender.reader.read_last) for run in self._runs)
         return {(target, *place): live for target, last in read for place, live in last.items()}
 
@@ -241,8 +244,9 @@ class Application:
         return [run for begun in self._begun.values() for run in begun if isinstance(run, TargetRun)]
 
     def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
-        """Carry out one stage: creations, then what is declared, then what an import fills."""
+        """Apply one stage: creations, then declared sections, then targets that an import fills."""
         self.imports.arrive({target.arriving for target in stage} - {""})
+        # A subgroup and a project take the ID of the group that the wave before has created.
         for wave in waves(target for target in stage if target.creation):
             creations = [NewTarget(plan, self._targets) for plan in wave]
             for creation in creations:
@@ -251,12 +255,14 @@ class Application:
             self.imports.fill(creations)
         declared = [target for target in stage if not target.creation]
         later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        # Targets without an import do not wait for those with one, which may take half an hour.
         self._apply(target for target in declared if target.target not in later)
         for ended in self.imports.ended(target for target in declared if target.target in later):
             self._apply(ended)
 
     def _apply(self, plans: Iterable[TargetPlan]) -> None:
-        """Carry out what is declared, level by level."""
+        """Apply declared sections, level by level."""
+        # Groups first: their approval settings lock those of projects (deployed behaviour, section 4).
         for _, wave in groupby(plans, key=lambda plan: plan.target.level):
             side_by_side(self._apply_one, wave, self._targets.service.concurrency)
 
@@ -269,7 +275,7 @@ class Application:
         self._options.progress.step(plan.target, done)
 
     def _try_again(self) -> None:
-        """Make once more what the service has refused or dropped for the sake of new members; see `later`."""
+        """Try changes again that the service refused or dropped because of new members; see `later`."""
         runs = [run for run in self._runs if run.delayed]
         if not runs or self._options.stop.reason:
             return
@@ -279,7 +285,7 @@ class Application:
             side_by_side(TargetRun.try_again, runs, self._targets.service.concurrency)
 
     def _end(self) -> None:
-        """Delete in groups what projects below them have referred to."""
+        """Delete objects of groups that objects of projects have referred to."""
         waiting = [run for run in self._runs if run.waiting]
         if waiting:
             below = [target for target in self.outcomes if target.target.level is Level.PROJECT]
@@ -287,7 +293,7 @@ class Application:
             side_by_side(lambda run: run.end(outcomes), waiting, self._targets.service.concurrency)
 
     def _unhealthy_canaries(self) -> list[str]:
-        """Return the targets of the canary that are not in order by now; changes that wait for others are."""
+        """Return the canary targets that are not in order; changes that wait for other targets count as in order."""
         canary = [target for target in self._plan.targets if target.target in self._options.canary]
         waiting = {id(outcome) for run in self._runs for outcome in run.waiting}
         outcomes = ((target, self._outcome(target)) for target in canary)
@@ -298,37 +304,37 @@ class Application:
         ]
 
     def _outcome(self, target: TargetPlan) -> TargetPlan:
-        """Return a target with its outcomes so far; sections that were not begun are skipped."""
+        """Return a target with its outcomes so far; the changes of pending sections are skipped."""
         begun = [one.outcome for one in self._begun.get(target.target, ())]
         sections = {name for plan in begun for name in plan.sections}
-        skipped = Fate(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
+        skipped = NotAttempted(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
         left = target.only(target.sections.keys() - sections).with_changes(skipped.outcome)
         return joined(target, [*begun, left])
 
 
 def in_stages(
-    targets: Iterable[TargetPlan], canary: Iterable[Target], again: Mapping[Target, Mapping[str, Section]]
+    targets: Iterable[TargetPlan], canary: Iterable[Target], replanned: Mapping[Target, Mapping[str, Section]]
 ) -> tuple[list[TargetPlan], list[TargetPlan]]:
-    """Return two stages: the canary, and all else. Creations are apart from what is declared.
+    """Return two stages: the canary, and all other targets. Creations are separate from declared sections.
 
-    Settings of the canary that do not change, but may have to after a change to a group that comes later, are read and
-    planned again after that.
+    Unchanged settings of the canary that a change to a later group may affect are read and planned again after that
+    change.
 
     Args:
-        targets: what is to be carried out.
+        targets: the targets to apply.
         canary: the targets that come first.
-        again: the sections to be read and planned again, by target and kind.
+        replanned: the sections to be read and planned again, by target and kind.
     """
     first: list[TargetPlan] = []
     later: list[TargetPlan] = []
     busy, canary = list(targets), {*canary}
     groups = any(target.target.level is Level.GROUP and target.target not in canary for target in busy)
-    for target in chain.from_iterable(apart(target) if target.creation else [target] for target in busy):
+    for target in chain.from_iterable(split_creation(target) if target.creation else [target] for target in busy):
         if target.target not in canary:
             later.append(target)
             continue
         changed = {section_of(change) for change in target.changes}
-        waiting = {*again.get(target.target, ())} if groups else set[str]()
+        waiting = {*replanned.get(target.target, ())} if groups else set[str]()
         late = [name for name in target.sections if name in waiting - changed]
         first.append(target.only([name for name in target.sections if name not in late]))
         later += [target.only(late)] if late else []

@@ -1,8 +1,8 @@
-"""The creation of objects in the sections of one target: nothing is created twice, and values of tokens are delivered.
+"""The creation of objects in the sections of one target: no object is created twice, and token values are delivered.
 
-A request is sent until it is known what it has led to: see `CreateOnce`, which creates groups and projects too.
-Somebody else may create the same at the same time. Where the service takes a name once, it refuses the second request.
-Where it takes a name twice, both runs look afterwards and agree on the elder: the run of the younger deletes it again.
+A request is sent until its result is known: see `CreateOnce`, which creates groups and projects too.
+Somebody else may create the same object at the same time. If a name must be unique, the service refuses the second
+request. If not, both runs read the list afterwards and keep the elder object: the run of the younger deletes its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from reconciler.model.state import Unreadable
 from reconciler.model.targets import Address, Key, Level, Target
 
 MAX_CREATE_ATTEMPTS = 3
-"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+"""The most tries of a creation whose response is lost each time, while a look shows that it was not carried out."""
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -41,12 +41,12 @@ class CreateOnce(Generic[Item, Found]):
     """One creation.
 
     Attributes:
-        find: returns what has the name of the new item after a request that has failed; None if nothing has. Takes the
+        find: returns the item with the new item's name after a failed request; None if there is none. Takes the
             error, and whether a request may have been carried out.
         send: sends the request, and returns the new item; None if the response does not show it.
-        adopt: returns the item for what was found. Takes that, and whether it is ours: a request may have created it.
-        tries: how often the request is sent at most, if each time its answer is lost and it was not carried out.
-        waits: returns whether to send again, after a pause, what was certainly not carried out.
+        adopt: returns the item for a found one. Takes that, and whether a request of this run may have created it.
+        tries: the most tries, if each time the response is lost and the request was not carried out.
+        waits: pauses, and returns whether to send again a request that was certainly not carried out.
     """
 
     find: Callable[[ServiceError, bool], Found | None]
@@ -56,10 +56,10 @@ class CreateOnce(Generic[Item, Found]):
     waits: Callable[[ServiceError], bool] = lambda _error: False
 
     def run(self) -> Item | None:
-        """Create the item, and return it; None where it was created, and the response does not show it.
+        """Create the item, and return it; None if it was created and the response does not show it.
 
         Raises:
-            ServiceError: it was not created. Ambiguous, if that is not certain.
+            ServiceError: it was not created; ambiguous if it may have been.
         """
         left, is_in_doubt = self.tries, False
         while True:
@@ -69,6 +69,7 @@ class CreateOnce(Generic[Item, Found]):
                 is_in_doubt = is_in_doubt or error.ambiguous
                 if not is_in_doubt and self.waits(error):
                     continue
+                # Looked up before anything is sent again: a lost response does not say whether the object exists.
                 existing = self.find(error, is_in_doubt)
                 if existing is not None:
                     return self.adopt(existing, is_in_doubt)
@@ -79,13 +80,13 @@ class CreateOnce(Generic[Item, Found]):
 
 
 def elder(new: Iterable[int | None], made: int) -> int | None:
-    """Return the ID of the item that stays of several new ones of a name, if that is not the one that was made here.
+    """Return the lowest ID of several new items with one name, if it is lower than that of this run's item.
 
     The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
 
     Args:
-        new: the IDs of the items of the name that were not there before.
-        made: the ID of the one that was made here.
+        new: the IDs of the items with the name that did not exist before.
+        made: the ID of this run's item.
     """
     return min((number for number in new if number is not None and number < made), default=None)
 
@@ -96,7 +97,7 @@ class Made:
 
     Attributes:
         id: its ID.
-        step: what paths name it by.
+        step: its last step in paths.
         secret: its secret, if it has one.
     """
 
@@ -109,7 +110,7 @@ class ObjectCreation:
     """The creation of the objects of one target.
 
     Attributes:
-        delivery: of the values of created tokens.
+        delivery: delivers the values of created tokens.
     """
 
     def __init__(self, service: Service, reader: TargetReader, options: ApplyOptions) -> None:
@@ -121,7 +122,7 @@ class ObjectCreation:
         """Return a request with the IDs of the objects that this run has created.
 
         Raises:
-            LookupError: one of them was not created; says which.
+            LookupError: one of them was not created; the message names it.
         """
         path = request.path.replace("{id}", made.step) if made else request.path
         body = filled(request.body, partial(self._id_for, change))
@@ -129,7 +130,7 @@ class ObjectCreation:
         return replace(request, path=path, body=body, once=isinstance(part, Collection) and part.writes.once)
 
     def _id_for(self, change: Change, value: Mapping[str, Json]) -> Json:
-        """Return the ID for which a value of a body stands; the value if it stands for none."""
+        """Return the ID for a placeholder of a body; the value itself if it is no placeholder."""
         if CREATED not in value or not value.keys() <= ABOVE:
             return value
         section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
@@ -139,9 +140,9 @@ class ObjectCreation:
         return self._made[section, part, value[CREATED]]
 
     def create(self, change: Create | Update, request: Request) -> Made | None:
-        """Create or promote an object and deliver the value of its secret, which is part of it.
+        """Create or promote an object, and deliver the value of its secret.
 
-        Return the object, if it is known; None where it stands for another target, whose ID it has.
+        Return the object, if it is known; None for an entry that refers to a target and has its ID.
         """
         made = CreateOnce(
             find=lambda error, is_in_doubt: self._find(change, request, error) if is_in_doubt else None,
@@ -160,7 +161,7 @@ class ObjectCreation:
         """Return a new object, if the response to its creation holds it.
 
         Raises:
-            BadAnswer: it is needed and missing.
+            BadAnswer: the response lacks an ID or a secret that is needed.
         """
         part = collection_of(change.address, self.kinds)
         fields = answer if isinstance(answer, dict) else {}
@@ -173,12 +174,12 @@ class ObjectCreation:
         return None
 
     def _find(self, change: Create | Update, request: Request, lost: ServiceError) -> LiveRecord | None:
-        """Return the object that a creation with a lost answer has made; None if it has made none.
+        """Return the object of a creation with a lost response; None if it was not created.
 
-        A refusal in itself is no reason to look: the verifying reading shows what somebody else has created.
+        A certain refusal needs no look: verification reads the objects that somebody else has created.
 
         Raises:
-            AnswerLost: that is unknown.
+            AnswerLost: whether it was created is unknown.
         """
         part = collection_of(change.address, self.kinds)
         objects = self.reader.again([change])[change.address.section, change.address.part]
@@ -192,7 +193,7 @@ class ObjectCreation:
         return new[0] if new else None
 
     def _adopted(self, change: Create | Update, existing: LiveRecord) -> Made:
-        """Return an object that was found after a creation with a lost answer, with the value of its secret."""
+        """Return an object that was found after a lost response, with the value of its secret."""
         part = collection_of(change.address, self.kinds)
         number = existing.id or 0
         if not part.secret_field:
@@ -205,31 +206,33 @@ class ObjectCreation:
             self.delivery.hand_over(change.address, secret)
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
-            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
+            raise OutputFailed(
+                f"{error}; the undelivered token {made.id} {self._delete_created(change, made)}"
+            ) from error
 
-    def delivered_again(self, done: Outcome) -> Outcome:
-        """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
-        change = done.change
-        if isinstance(change, Create) and done.created and done.created.id is not None:
-            self._made[change.address.section, change.address.part, change.address.name] = done.created.id
+    def deliver_again(self, outcome: Outcome) -> Outcome:
+        """Return a change that was done before, after delivering the value of its token again."""
+        change = outcome.change
+        if isinstance(change, Create) and outcome.created and outcome.created.id is not None:
+            self._made[change.address.section, change.address.part, change.address.name] = outcome.created.id
         if not (isinstance(change, Create) and self.is_secret(change.address)):
-            return done
+            return outcome
         try:
             self.delivery.hand_over(change.address, [*self.delivery.values(change.address).values()][-1])
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
             reason = f"it exists now, and its value could not be delivered: {error}"
-            return replace(done, status=Status.FAILED, reason=reason)
-        return done
+            return replace(outcome, status=Status.FAILED, reason=reason)
+        return outcome
 
     def is_secret(self, address: Address) -> bool:
-        """Return whether objects in this place are tokens, whose values are delivered."""
+        """Return whether an address is that of a token, whose value is delivered."""
         return bool(collection_of(address, self.kinds).secret_field)
 
-    def withdrawn(self, change: Create, made: Made, live: Reread) -> str:
-        """Delete what was created though somebody else had just created the same: all runs that see both agree.
+    def withdraw(self, change: Create, made: Made, live: Reread) -> str:
+        """Delete this run's object if somebody else created an elder one at the same time; return a message.
 
-        Return what came of it; nothing if no other has created it earlier.
+        The message is empty if no elder object exists, or if it was deleted instead. All runs decide alike.
         """
         objects = live[change.address.section, change.address.part]
         if (
@@ -243,27 +246,28 @@ class ObjectCreation:
             elders = [existing for existing in objects.new(change) if (existing.id or 0) < made.id]
             if len(elders) > 1 or self._reached(change, part, objects) != first:
                 return reason + "is still there: delete one of them"
-            return self._elder_deleted(change, first, made, reason)
-        reason += self._taken_back(change, made)
+            return self._delete_elder(change, first, made, reason)
+        reason += self._delete_created(change, made)
         if self.is_secret(change.address):
             instead = self.delivery.hand_over_other(change.address, first)
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
         return reason
 
     def _reached(self, change: Create, part: Collection, live: CurrentObjects) -> int | None:
-        """Return the ID of the object that a request by the name of a new one reaches."""
+        """Return the ID of the object that a request by the name of a new one would reach."""
         leads_to, name = part.names.leads_to or (lambda _target, name, other: name == other), str(change.address.name)
         names = ((number, str(record.names[0])) for number, record in live.by_id.items() if number is not None)
         return min(number for number, other in names if leads_to(change.address.target, name, other))
 
-    def _elder_deleted(self, change: Create, first: int, made: Made, reason: str) -> str:
-        """Delete what somebody else has created at the same time, for a request by name takes that of the lowest ID.
+    def _delete_elder(self, change: Create, first: int, made: Made, reason: str) -> str:
+        """Delete the elder object, since a request by name reaches the one with the lowest ID; return a message.
 
         What names that one names this run's before: an approval rule would hold for all branches meanwhile. Return what
         came of it if both are still there.
         """
         try:
-            for request in self._naming_instead(change, first, made.id):
+            # References first: a rule whose last branch is deleted applies to all branches.
+            for request in self._references_replaced(change, first, made.id):
                 with suppress(NotFound):  # the other run has deleted it again
                     self.service.send(request)
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
@@ -271,8 +275,8 @@ class ObjectCreation:
             return f"{reason}is still there, for the other could not be deleted: {error}"
         return ""
 
-    def _naming_instead(self, change: Create, first: int, mine: int) -> Iterator[Request]:
-        """Yield the requests after which nothing names an object, but another one of the same name.
+    def _references_replaced(self, change: Create, first: int, mine: int) -> Iterator[Request]:
+        """Yield the requests that replace references to an object by references to its namesake.
 
         Objects of the target may name it; where that is a group, those of the projects in it too.
         """
@@ -284,7 +288,7 @@ class ObjectCreation:
         everywhere = (
             (target, number, part, field)
             for target, number in places
-            for part, field in naming(change.address.section, target.level, self.kinds)
+            for part, field in naming_fields(change.address.section, target.level, self.kinds)
         )
         for target, number, part, field in everywhere:
             live = read_part(self.reader.lists, part, target, {}, number)
@@ -306,8 +310,8 @@ class ObjectCreation:
                         Existing(part, target, path, record.names[0], wanted, record, ids=ids)
                     )
 
-    def _taken_back(self, change: Create, made: Made) -> str:
-        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
+    def _delete_created(self, change: Create, made: Made) -> str:
+        """Delete a created object, and return the result in words; a full journal cannot prevent it."""
         try:
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
         except ServiceError as error:
@@ -315,8 +319,8 @@ class ObjectCreation:
         return "was deleted again"
 
 
-def naming(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
-    """Yield the collections of targets of a level, and their fields, that name objects of a section."""
+def naming_fields(section: str, level: Level, kinds: Kinds) -> Iterator[tuple[Collection, str]]:
+    """Yield the collections of a level, each with a field that names objects of a section."""
     for kind in kinds.values():
         for part in kind.parts if level in kind.models else ():
             if isinstance(part, Collection):

@@ -1,6 +1,6 @@
-"""The stage that waits for what the service does after it has answered: imports of projects, archives of groups.
+"""Waiting for background jobs of the service: imports of projects, and archives of groups. Begin with `Imports`.
 
-An import says when it has finished. An archive says nothing: it has arrived once two looks at the group agree.
+An import has a status. An archive has none: it has arrived once two looks at the group show the same content.
 """
 
 import logging
@@ -10,7 +10,7 @@ from itertools import chain
 from threading import Lock
 
 from reconciler.engine.apply.new_targets import NewTarget
-from reconciler.engine.apply.options import Fate
+from reconciler.engine.apply.options import NotAttempted
 from reconciler.engine.apply.targets import Targets, targets_in
 from reconciler.engine.crew import side_by_side
 from reconciler.engine.imports import ImportState, import_state
@@ -26,23 +26,23 @@ from reconciler.model.wording import advised
 LOG = logging.getLogger(__name__)
 
 LISTS = ("descendant_groups", "labels?include_ancestor_groups=false&include_descendant_groups=true")
-"""Lists of a group, with all below it, that an archive fills, besides those of kinds."""
+"""Lists of a group and its subgroups that an archive fills, besides the lists of kinds."""
 
 EMPTY_LOOKS = 5
-"""After so many looks at a group that is still empty, its archive is taken to hold nothing."""
+"""The number of looks at an empty group after which its archive counts as empty."""
 
 ROUND = 60
-"""Seconds after which the service takes further imports, where it took too many."""
+"""Seconds after which the service accepts further imports, after it has refused one as too many."""
 
 NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
-"""After these, one looks again."""
+"""Errors after which the state of an import is read again."""
 
 
 class Imports:
-    """Waits for imports and archives, and keeps back what is declared where one has not come to its end.
+    """Waits for imports and archives, and holds back targets whose import or archive has not succeeded.
 
     Attributes:
-        unfinished: a sentence for each import that went on when the time was over.
+        unfinished: a sentence for each import that was still running when the time was over.
         left_out: a sentence for each import that has finished without some objects.
     """
 
@@ -57,7 +57,7 @@ class Imports:
         self._are_rounds_told = False
 
     def create(self, creation: NewTarget) -> None:
-        """Create a target; an import is postponed to the next round where the service takes no further ones now."""
+        """Create a target; an import that the service refuses as one too many is postponed to the next round."""
         self._creations[creation.target.identity] = creation
         if self._full.isdisjoint(creation.sources):
             creation.run()
@@ -70,27 +70,27 @@ class Imports:
             LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
     def fill(self, creations: Iterable[NewTarget]) -> None:
-        """Wait for the archives that new groups are made of, and compare the groups once these have arrived."""
+        """Wait for the archives of new groups, and compare the groups once these have arrived."""
         filled = [creation for creation in creations if creation.is_filled]
         self.arrive(str(creation.target.ref) for creation in filled)
         for creation in filled:
             creation.look_again()
 
     def holds_up(self, plan: TargetPlan) -> bool:
-        """Return whether a target, or one that its changes refer to, is an import that the service has yet to take."""
+        """Return whether a target, or one that its changes refer to, is an import not accepted yet."""
         targets = chain([plan.target], *map(targets_in, plan.changes))
         creations = (self._creations.get(target.identity) for target in targets)
         return any(creation is not None and not creation.is_begun for creation in creations)
 
     @property
     def _postponed(self) -> list[NewTarget]:
-        """The creations that the service has yet to take, while no other thread creates targets."""
+        """The creations that the service has not accepted yet; only valid while no other thread creates targets."""
         return [creation for creation in self._creations.values() if not creation.is_begun]
 
     def ended(self, plans: Iterable[TargetPlan]) -> Iterator[list[TargetPlan]]:
-        """Yield targets as their imports end; when the time is over, also those whose imports go on.
+        """Yield targets as their imports end; when the time is over, also those whose imports are running.
 
-        Imports that the service took too many of are asked for again in the meantime.
+        Imports that were refused as too many are requested again in the meantime.
         """
         left, next_round, time = list(plans), ROUND, in_words(self.options.wait)
         looks = pauses(self.service, "GET projects/:id/import", 2, longest=30, wait=self.options.wait)
@@ -117,29 +117,29 @@ class Imports:
         yield left
 
     def _ask_again(self) -> None:
-        """Ask for postponed imports again, until the service takes no further one."""
+        """Request postponed imports again, until the service accepts no further one."""
         self._full.clear()
         for creation in self._postponed:
             self.create(creation)
 
-    def _give_up(self, left: Iterable[TargetPlan], time: str) -> None:
-        """Do nothing where imports go on when the time is over, or were not taken in it."""
-        held = [plan.target for plan in left if self.holds_up(plan)]
+    def _give_up(self, unfinished: Iterable[TargetPlan], time: str) -> None:
+        """Give up the targets whose imports are running, or not accepted, when the time is over."""
+        held = [plan.target for plan in unfinished if self.holds_up(plan)]
         for creation in self._postponed:
             if creation.refusal:
                 reason = advised(creation.refusal, f"the service has refused it for {time}: apply again later")
-                creation.refuse(Fate(Status.FAILED, reason))
+                creation.refuse(NotAttempted(Status.FAILED, reason))
             else:
                 reason = f"the service has taken no further import for {time}; apply again later"
-                creation.refuse(Fate(Status.SKIPPED, reason))
-        for plan in left:
+                creation.refuse(NotAttempted(Status.SKIPPED, reason))
+        for plan in unfinished:
             state = self._state(plan) if plan.target in held else ImportState(is_running=True)
             self._take(plan.target, state)
             if state.is_running:
                 self._leave(plan.target, f"the import of {plan.target} still runs after {time}")
 
     def arrive(self, paths: Iterable[str]) -> None:
-        """Wait until the archives of groups have arrived; nothing is done where one has not."""
+        """Wait until the archives of groups have arrived; give up the groups whose archive has not."""
         groups = [Target(Level.GROUP, path) for path in sorted(paths)]
         for group in groups:
             self.targets.fill(group)
@@ -151,18 +151,19 @@ class Imports:
                 self._leave(group, f"the archive of {group} is still arriving after {in_words(self.options.wait)}")
 
     def _leave(self, target: Target, reason: str) -> None:
-        """Note that nothing can be done in a target before the service has ended what it does there."""
+        """Skip this target: the service is still importing it."""
         self.unfinished.append(f"{reason}; the service goes on with it, and the same command goes on from there")
         self.targets.give_up(target, self.unfinished[-1])
 
     def _arrives(self, group: Target) -> bool | None:
-        """Wait until the archive of a group has arrived; return whether it has in time, None if the run was ended."""
+        """Return whether the archive of a group has arrived in time; None if the run was ended."""
         LOG.info("Waiting until the archive of %s has arrived, %s at most", group, in_words(self.options.wait))
         before, empty = self._content(group), 0
         try:
             for _ in pauses(self.service, f"GET {group.url}import", 1, longest=30, wait=self.options.wait):
                 now = self._content(group)
                 empty += not any(now.values())
+                # No endpoint shows the end of a group's import (GitLab 18.9).
                 if now == before and (any(now.values()) or empty >= EMPTY_LOOKS):
                     LOG.info("%s: the archive has arrived, as far as the service shows that", group)
                     return True
@@ -184,7 +185,7 @@ class Imports:
 
     def _state(self, plan: TargetPlan) -> ImportState:
         """Return the state of a project's import; an import that cannot be watched has failed."""
-        if self.targets.fate(plan.target) is not None:
+        if self.targets.not_attempted(plan.target) is not None:
             return ImportState()
         if self.holds_up(plan):
             return ImportState(is_running=True)
@@ -202,7 +203,7 @@ class Imports:
         return replace(state, obstacle=obstacle)
 
     def _take(self, project: Target, state: ImportState) -> None:
-        """Note the end of an import, if it has ended."""
+        """Record the end of an import, if it has ended."""
         if state.obstacle:
             if self.targets[project].is_ours:
                 self._creations[project.identity].fail(advised(state.obstacle.reason, state.obstacle.remedy))
@@ -214,22 +215,23 @@ class Imports:
 
 
 def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
-    """Ask how the import of a project is going.
+    """Read the state of a project's import.
 
     Args:
         project: the project.
         service: which.
-        begun: whether this run has asked for it: then it may not have begun yet.
+        begun: whether this run has requested the import: then it may not have begun yet.
         secrets: texts that the reason of a failure must not hold.
 
     Raises:
-        ServiceError: it cannot be watched.
+        ServiceError: the state cannot be read.
     """
     try:
         answer = service.get(f"{project.url}import")
     except NOT_YET:
         return ImportState(is_running=True)
     record = answer if isinstance(answer, dict) else {}
+    # The import is scheduled by a background job, which may not have run yet.
     if begun and record.get("import_status") == "none":
         return ImportState(is_running=True)
     return import_state(project, record, secrets)
@@ -239,11 +241,11 @@ def pauses(service: Service, request: str, seconds: float, *, longest: float, wa
     """Pause before each look, longer each time, until the time is over; yield the seconds waited so far.
 
     Args:
-        service: keeps the pauses.
+        service: pauses.
         request: the look, as messages name it.
         seconds: the first pause.
         longest: the longest.
-        wait: seconds to wait in all.
+        wait: the most seconds in total.
 
     Raises:
         Stopped: the run was ended.
@@ -258,7 +260,7 @@ def pauses(service: Service, request: str, seconds: float, *, longest: float, wa
 
 
 def in_words(seconds: float) -> str:
-    """Return a number of seconds as an option takes it, such as `30m`."""
+    """Return a number of seconds in the form of an option's value, such as `30m`."""
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g}{unit}"

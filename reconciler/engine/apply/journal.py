@@ -1,7 +1,7 @@
-"""The journal: each write noted before it is sent and after it was answered, on disk before anything else happens.
+"""The `Journal`: each write is recorded on disk before it is sent, and after its response. See `recorded`.
 
-Correctness does not need the journal: the next plan reads live state. The journal shows the person on call which writes
-of a killed run succeeded and which are unconfirmed, and the next run confirms these.
+Correctness does not depend on the journal: the next plan reads live state. The journal shows the person on call which
+writes of a killed run succeeded and which are unconfirmed, and the next run checks these.
 """
 
 import fcntl
@@ -31,14 +31,14 @@ Answer = TypeVar("Answer")
 
 
 class Intent(BaseModel):
-    """A write that was about to be sent, with all that a later run needs to check whether it succeeded.
+    """A write that was about to be sent, with all facts that a later run needs to check its success.
 
     Attributes:
-        action: what the change does.
-        after: the fields as they were to be; of a deletion none.
+        action: of the change.
+        after: the planned fields; none for a deletion.
         target_id: see `plan.Create`.
         replaces_ids: see `plan.Create`.
-        id: of the object that was to be updated or deleted, where it has one.
+        id: of the object to be updated or deleted, if it has one.
         request: method and path.
     """
 
@@ -82,7 +82,7 @@ class Intent(BaseModel):
 
     @property
     def change(self) -> Change:
-        """The change, as far as it is known."""
+        """The change, without the facts that the journal does not keep."""
         address = Address(Target(self.level, self.ref), self.section, self.part, self.title, self.name)
         if self.action == "create":
             return Create(address, self.after, (), self.target_id, self.replaces_ids)
@@ -90,7 +90,7 @@ class Intent(BaseModel):
         return Update(address, {}, self.after, (), read) if self.action == "update" else Delete(address, {}, (), read)
 
     def __str__(self) -> str:
-        """The request, and what it was about, as a plan would name it."""
+        """Return the request with its target and object, in a plan's words."""
         name = "" if self.name is None else f", {self.name!r}"
         return f"{self.request} ({Target(self.level, self.ref)}{name})"
 
@@ -101,9 +101,9 @@ class Interrupted:
 
     Attributes:
         service: the `{api_url}` that was written to.
-        began_at: ISO 8601, of the last run if it did not come to its end; else None.
-        done: how many writes of that run were certainly carried out.
-        unconfirmed: the writes of which that is not certain, in the order in which they were to be sent.
+        began_at: ISO 8601, of the last run if it was cut off; else None.
+        done: the number of writes of that run that certainly succeeded.
+        unconfirmed: the writes with an unknown result, in the order of sending.
     """
 
     service: str
@@ -112,7 +112,7 @@ class Interrupted:
     unconfirmed: tuple[Intent, ...]
 
     def __str__(self) -> str:
-        """All of it in one sentence."""
+        """Return a summary in one sentence."""
         left = f"{counted(len(self.unconfirmed), 'write')} left unconfirmed."
         if self.began_at is None:
             return f"Earlier runs with this journal: {left}"
@@ -121,14 +121,14 @@ class Interrupted:
 
 
 class Journal:
-    """A file of JSON lines of which one run at a time makes use, and which only its owner can read.
+    """A file of JSON lines that one run at a time uses, and that only its owner can read.
 
     Attributes:
-        interrupted: what the last run left behind, if it left anything.
-        failure: why a line could not be brought to disk; empty while none failed.
+        interrupted: the unconfirmed writes of earlier runs; None if there are none.
+        failure: the reason why a line could not be written to disk; empty if there is none.
 
     Raises:
-        OutputFailed: the file cannot be opened, is no file of ours, or is in use by another run.
+        OutputFailed: the file cannot be opened, is not our own, or is in use by another run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -138,6 +138,7 @@ class Journal:
         self._handle = open_own(path)
         self.failure = ""
         try:
+            # The lock ends with the process, so that a killed run leaves none behind.
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._handle)
@@ -156,7 +157,7 @@ class Journal:
 
     @contextmanager
     def run(self, service: str, digest: str, unconfirmed: Iterable[Intent] = ()) -> Iterator[Self]:
-        """Note the begin of a run and, unless it breaks off, its end.
+        """Record the begin of a run and, unless it is cut off, its end.
 
         Args:
             service: the `{api_url}`.
@@ -164,7 +165,7 @@ class Journal:
             unconfirmed: writes of earlier runs that could not be confirmed.
 
         Raises:
-            OutputFailed: the begin could not be noted.
+            OutputFailed: the begin could not be recorded.
         """
         kept = [intent.model_dump(mode="json") for intent in unconfirmed]
         self._write({"event": "begin", "service": service, "manifests_digest": digest, "unconfirmed": kept})
@@ -175,7 +176,7 @@ class Journal:
         """See `apply.WriteLog`.
 
         Raises:
-            OutputFailed: the intent could not be noted.
+            OutputFailed: the intent could not be recorded.
         """
         with self._lock:
             self._number += 1
@@ -185,7 +186,7 @@ class Journal:
         return number
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """See `apply.WriteLog`. What became of a write is not lost with the disk: it is known to this run."""
+        """See `apply.WriteLog`. A failure is not raised: this run knows the result anyway."""
         self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
     def canary(self, targets: int, *, in_order: bool) -> None:
@@ -207,13 +208,14 @@ class Journal:
 
 
 def recorded(options: ApplyOptions, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
-    """Send one request, and note before and after it what is certain.
+    """Send one request, and record it before and its result afterwards.
 
     Raises:
-        OutputFailed: it could not be noted, or something that belongs to it was not written.
+        OutputFailed: the request could not be recorded, or its token value could not be delivered.
         ServiceError: it failed.
     """
     try:
+        # On disk before it is sent: a write that no journal knows could not be confirmed after a kill.
         number = options.write_log.intend(change, request)
     except OutputFailed:
         options.stop.cancel("the journal could not be written, so the run was ended")
@@ -229,9 +231,9 @@ def recorded(options: ApplyOptions, change: Change, request: Request, send: Call
 
 
 def read_interrupted(text: bytes) -> Interrupted | None:
-    """Return the unconfirmed writes of the last run of a journal, and those of earlier runs.
+    """Return the unconfirmed writes of the last run of a journal and of earlier runs; None if there are none.
 
-    Lines that are not as expected, as a kill leaves them, are passed over.
+    Invalid lines are skipped: a kill may leave an incomplete one.
     """
     service, began_at, done = "", None, 0
     earlier: list[Intent] = []

@@ -1,8 +1,8 @@
-"""What is done after all else: deletions of objects that others refer to, and second tries.
+"""The last requests of a run: deletions of objects that others refer to, and second tries.
 
-A branch rule that goes while an approval rule still names it leaves that for all branches.
+If a branch rule is deleted while an approval rule still names it, the approval rule applies to all branches.
 
-Rules do not take members who were added a moment ago before the service's job has run. Lists of members have them at
+Rules accept a member who was added a moment ago only after a job of the service has run. Lists of members have them at
 once, so that the plan has no problem. The service refuses them in rules of branches and tags, and drops them from
 approval rules without a word (GitLab 18.9). At the end of the run, that is tried again.
 """
@@ -21,12 +21,12 @@ SETTLED_AFTER = 5
 """Seconds to wait before the second try: the job mostly takes less."""
 
 REFUSED = "user is not a member of the project"
-"""In the refusal of a rule of branches or tags."""
+"""A part of the message with which a rule of branches or tags is refused."""
 
 DONE_NOW = "at the second try, since members who were added a moment ago are known by now"
 
 
-class Referring:
+class ReferredSections:
     """The sections whose objects are named by changes of a plan.
 
     Args:
@@ -42,13 +42,13 @@ class Referring:
                 self._below.setdefault(_top(target), set()).update(self.here(target))
 
     def here(self, target: TargetPlan) -> set[str]:
-        """Return the sections of a target that its own changes name."""
+        """Return the sections of a target whose objects are named by its own changes."""
         changed = {change.address.section for change in target.changes} - {""}
         parts = (part for section in changed for part in self._kinds[section].parts if isinstance(part, Collection))
         return {named.section for part in parts for named in part.relations.named.values()} - {""}
 
     def below(self, target: TargetPlan) -> set[str]:
-        """Return the sections of a group that changes of projects below it name, or may name."""
+        """Return the sections of a group whose objects changes of its projects name, or may name."""
         if target.target.level is not Level.GROUP:
             return set()
         top = _top(target)
@@ -57,13 +57,13 @@ class Referring:
 
 
 def _top(target: TargetPlan) -> str:
-    """Return the top-level group of a target; empty where its path is unknown."""
+    """Return the path of a target's top-level group; empty if it is unknown."""
     path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")
     return path.partition("/")[0].casefold()
 
 
-def late(change: Change) -> int:
-    """Return the number of requests of a change that delete an object; they are its last ones."""
+def deleting_requests(change: Change) -> int:
+    """Return the number of requests of a change that delete an object; they are its last requests."""
     if isinstance(change, Delete):
         return len(change.requests)
     if not (isinstance(change, Update) and makes_anew(change)):
@@ -72,11 +72,11 @@ def late(change: Change) -> int:
 
 
 def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str:
-    """Return an object that still names the one that a change deletes, in words; empty if there is none.
+    """Return a sentence about an object that still names the one that a change deletes; empty if there is none.
 
     Args:
-        change: the deletion, or the rename by a creation and a deletion.
-        undone: the changes before that were not carried out.
+        change: a deletion, or a rename by a creation and a deletion.
+        undone: the earlier changes that failed.
         kinds: all kinds.
     """
     name = change.read.names[0] if isinstance(change, Update | Delete) else None
@@ -91,7 +91,7 @@ def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str
 
 
 def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
-    """Return whether a change may succeed in a moment. The plan has found all users among the members."""
+    """Return whether a change may succeed in a moment: the service did not know a new member yet."""
     change, part = outcome.change, kinds[outcome.change.address.section].part(outcome.change.address.part)
     if isinstance(change, Delete) or not isinstance(part, Collection) or getattr(change, "renamed_from", None):
         return False
@@ -101,10 +101,10 @@ def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
     return outcome.status is Status.DROPPED and any(f"{field} (without " in outcome.reason for field in users)
 
 
-def once_more(outcome: Outcome, again: TargetPlan) -> Outcome:
-    """Return the outcome of a change after the second try: as before, unless that has succeeded."""
+def second_outcome(outcome: Outcome, second_try: TargetPlan) -> Outcome:
+    """Return the outcome of a change after the second try: unchanged, unless that has succeeded."""
     address = outcome.change.address
-    for tried in again.outcomes:
+    for tried in second_try.outcomes:
         if tried.change.address == address and tried.status is Status.DONE:
             created = outcome.created or tried.created
             return replace(outcome, status=Status.DONE, reason=DONE_NOW, created=created, unconfirmed=False)

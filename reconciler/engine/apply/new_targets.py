@@ -1,8 +1,8 @@
-"""The creation of groups and projects: before everything else of a run, parents first, those of one depth side by side.
+"""The creation of groups and projects, before all else: parents first, those of one depth in parallel. See `NewTarget`.
 
-Each takes one look and one POST. A path belongs to one target alone, and the service refuses it to a second, so that
-nothing is created twice: whatever is in doubt is looked up by its path. A creation that fails holds up what is below
-the target, and what refers to it.
+Each takes one look and one POST. A path belongs to one target alone, and the service refuses a second one, so that
+no target is created twice: a doubtful creation is looked up by its path. A creation that fails blocks the targets in a
+group, and those that refer to it.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from urllib.parse import quote
 from reconciler.engine.apply.agree import PLAN_WAS_EDITED
 from reconciler.engine.apply.create import CreateOnce
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.options import Fate
-from reconciler.engine.apply.refusals import why_not_created
+from reconciler.engine.apply.options import NotAttempted
+from reconciler.engine.apply.refusals import creation_failure
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import variables_of
 from reconciler.engine.roster import TargetRecord, fetch_record
@@ -49,7 +49,7 @@ LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 VISIBLE_AFTER = (0.5, 1, 2, 4, 8, 15)
-"""Seconds between looks for what was just created, and may not be visible at once."""
+"""Seconds between looks for a new target, which may not be visible at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class LiveTarget:
 
 
 class NewTarget:
-    """The creation of one group or project: an object of its namespace, where its path is its name.
+    """The creation of one group or project.
 
     Args:
         plan: of the target, with nothing but its creation.
@@ -84,9 +84,9 @@ class NewTarget:
     Attributes:
         change: as it was planned.
         target: the group or project.
-        result: what became of it; None where it was not needed, since the target exists by now.
-        is_begun: whether the service was asked for it, and has not put it off.
-        refusal: why the service takes no further imports, so that this one is asked for later; empty if it does.
+        result: the outcome; None if no creation was needed, since the target exists by now.
+        is_begun: whether the service was asked to create it, and has not postponed that.
+        refusal: the reason why the service postponed the import; empty if it did not.
     """
 
     def __init__(self, plan: TargetPlan, targets: Targets) -> None:
@@ -109,23 +109,25 @@ class NewTarget:
 
     @property
     def sources(self) -> Collection[str]:
-        """From where the target is imported; nothing if it is not."""
+        """The sources of the target's import; empty if it is not imported."""
         imported: Collection[str] = self.change.after.get("import") or ()
         return imported
 
     @property
     def is_filled(self) -> bool:
-        """Whether this run has created a group of an archive, which arrives by and by."""
+        """Whether this run has created a group from an archive, which arrives in the background."""
         return self.targets[self.target].is_ours and "from_archive" in self.change.after
 
     def run(self) -> None:
-        """Create the target, if nothing prevents that now."""
+        """Create the target, if no obstacle prevents that now."""
         self.is_begun, self.refusal = True, ""
         try:
             self.result = self._created()
         except (LookupError, OutputFailed) as error:
             self.result = Outcome(self.change, Status.FAILED, str(error))
         except ServiceError as error:
+            # Of GitHub, the service accepts six imports a minute for each user (deployed behaviour, section f 3):
+            # further ones wait for the next round instead of failing.
             if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
                 self.is_begun, self.refusal = False, _why(self.change, error)
                 return
@@ -136,18 +138,18 @@ class NewTarget:
                 self.result = Outcome(self.change, Status.FAILED, _why(self.change, error), unconfirmed=error.ambiguous)
         self._settle()
 
-    def refuse(self, fate: Fate) -> None:
-        """Note that the target is not created."""
-        self.is_begun, self.result = True, fate.outcome(self.change)
+    def refuse(self, not_attempted: NotAttempted) -> None:
+        """Record that the target is not created."""
+        self.is_begun, self.result = True, not_attempted.outcome(self.change)
         self._settle()
 
     def fail(self, reason: str) -> None:
-        """Note that the target was created, and is not as it was asked for."""
+        """Record that the target was created, and differs from the request."""
         self._correct(Status.FAILED, reason)
 
     def look_again(self) -> None:
-        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
-        has_arrived = self.targets.fate(self.target) is None
+        """Compare a group with its declaration, once its archive has arrived or the time is over."""
+        has_arrived = self.targets.not_attempted(self.target) is None
         try:
             place = self._creation.look() if has_arrived and "visibility" in self.change.after else None
         except (LookupError, ServiceError) as error:
@@ -166,7 +168,7 @@ class NewTarget:
         self._count()
 
     def _settle(self) -> None:
-        """Hold up what depends on a target that was not created, and count the failure."""
+        """Block the targets that depend on a failed creation, and count the failure."""
         match self.result:
             case Outcome(status=Status.FAILED):
                 self.targets.give_up(self.target, f"{self.target} was not created")
@@ -182,22 +184,22 @@ class NewTarget:
             self.options.failures.count(self.result, self.options.stop)
 
     def _created(self) -> Outcome | None:
-        """Create the target, unless the run ends, what it needs is not there, or it exists by now.
+        """Create the target, unless the run ends, a dependency is missing, or the target exists by now.
 
         Raises:
-            LookupError: the path leads elsewhere, the plan was edited, a variable is empty, or a file is not the one of
-                the plan.
+            LookupError: the path redirects, the plan was edited, a variable is empty, or a file has changed since the
+                plan.
             OutputFailed: the journal cannot be written.
-            ServiceError: the target was not created, or that is unknown.
+            ServiceError: the target was not created, or may not have been.
         """
         stopped = self.options.stop.reason
-        fate = Fate(Status.SKIPPED, stopped) if stopped else self.targets.fate(self.target)
-        if fate is not None:
-            return fate.outcome(self.change)
+        not_attempted = NotAttempted(Status.SKIPPED, stopped) if stopped else self.targets.not_attempted(self.target)
+        if not_attempted is not None:
+            return not_attempted.outcome(self.change)
         place = self._creation.look()
         if place is None:
             change = self.targets.completed(self.change)
-            if isinstance(change, Fate):
+            if isinstance(change, NotAttempted):
                 return change.outcome(self.change)
             place = self._creation.create(change)
         if place.is_ours:
@@ -210,7 +212,7 @@ class NewTarget:
         return None
 
     def _compared(self, place: LiveTarget) -> Outcome:
-        """Return the outcome of a creation; a group of an archive is compared once that has arrived."""
+        """Return the outcome of a creation; a group from an archive is compared once that has arrived."""
         outcome, self._visibility = self._arrived(place), place.visibility
         lowered = "" if self.is_filled else _lowered(self.change, place.visibility)
         is_done = outcome.status is Status.DONE
@@ -219,6 +221,8 @@ class NewTarget:
     def _arrived(self, place: LiveTarget) -> Outcome:
         """Return the outcome of a creation, by the path of the target that was created."""
         path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        # After any failure, an import from Bitbucket creates the project in the caller's own namespace (section f 5). A
+        # service below a relative URL root shows paths with that root.
         went_astray = path != wanted and not path.endswith(f"/{wanted}")
         shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
         done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
@@ -233,7 +237,7 @@ class NewTarget:
 
 
 class CreationRequest:
-    """The request that creates a group or a project, sent until it is known what it has led to.
+    """The request that creates a group or a project, sent until its result is known.
 
     Args:
         change: as it was planned.
@@ -245,16 +249,17 @@ class CreationRequest:
         self.service, self.options = targets.service, targets.options
 
     def look(self) -> LiveTarget | None:
-        """Return the target, if it is there.
+        """Return the target, if it exists.
 
         Raises:
-            LookupError: its path leads to another target.
+            LookupError: its path redirects to another target.
         """
         target = self.target
         try:
             place = LiveTarget.of(fetch_record(target, self.service), is_ours=False)
         except NotFound:
             return None
+        # A redirect of a project that has moved: creating the target would end the redirect that others may use.
         if place.path.casefold() != str(target.ref).casefold():
             raise LookupError(f"this path leads to {target.level} {place.path} (ID {place.id}), which has moved there")
         return place
@@ -263,7 +268,7 @@ class CreationRequest:
         """Create the target, unless somebody else has created it.
 
         Args:
-            change: as it is sent.
+            change: the creation, with all IDs.
         """
         self._check_namespace(change)
         (request,) = change.requests
@@ -271,10 +276,10 @@ class CreationRequest:
             return recorded(self.options, self.change, request, partial(self._sent, request, send))
 
     def _check_namespace(self, change: Change) -> None:
-        """Refuse the creation of a saved plan that would create the target elsewhere.
+        """Raise if the saved plan would create the target in another namespace.
 
         Raises:
-            LookupError: it would, or nobody knows.
+            LookupError: it would, or the namespace is unknown.
         """
         (request,) = change.requests
         body = request.body or {}
@@ -293,7 +298,7 @@ class CreationRequest:
         """Yield a function that sends a request, with the values of its placeholders.
 
         Raises:
-            LookupError: a variable is empty, or a file is not the one of the plan.
+            LookupError: a variable is empty, or a file has changed since the plan.
         """
         body = dict(request.body or {})
         variables = [key for key, value in body.items() if _is(value, VARIABLE)]
@@ -304,6 +309,7 @@ class CreationRequest:
             path, fields = Path(body.pop(FILE)[FILE]), replace(request, body=body)
             try:
                 with path.open("rb") as file:
+                    # The plan was reviewed for one archive: another file of the same name must not be sent.
                     if hashlib.file_digest(file, "sha256").hexdigest() != self.change.after["sha256"]:
                         raise LookupError(f"{path} is not the archive of the plan: its SHA-256 differs; plan again")
                     yield lambda: self.service.send(fields, file=file)
@@ -313,14 +319,14 @@ class CreationRequest:
             yield lambda: self.service.send(request)
 
     def _imported(self, request: Request, secrets: Collection[str]) -> Json:
-        """Ask for an import. A 401 is about the token for the other service, or the rights there: it ends no run."""
+        """Request an import. A 401 is about the token for the other service, or its rights: it ends no run."""
         try:
             return self.service.send(request, secrets=secrets)
         except Unauthorized as error:
             raise Refused(error.request, error.reason, error.status) from error
 
     def _sent(self, request: Request, send: Callable[[], Json]) -> LiveTarget:
-        """Send a creation, and return what it has led to: a new target, or that of somebody else.
+        """Send a creation, and return the new target, or the one that somebody else has created.
 
         Raises:
             AnswerLost: the new target cannot be seen.
@@ -343,7 +349,7 @@ class CreationRequest:
         return replace(existing, is_ours=True)
 
     def _waits(self, request: Request, error: ServiceError, waits: Iterator[float]) -> bool:
-        """Pause where the group that this run has just created is not visible yet; return whether it is that."""
+        """Pause if this run's new group is not visible yet; return whether it paused."""
         is_new = isinstance(error, NotFound) and self.targets[namespace_of(self.target)].is_new
         seconds = next(waits, None) if is_new else None
         if seconds is not None:
@@ -354,7 +360,7 @@ class CreationRequest:
         """Look for a target whose creation was refused, or may have been carried out.
 
         Raises:
-            ServiceError: nobody knows whether it exists.
+            ServiceError: it is unknown whether the target exists.
         """
         if not is_in_doubt and not isinstance(lost, Refused):
             return None
@@ -365,7 +371,7 @@ class CreationRequest:
             raise (AnswerLost if is_in_doubt else type(lost))(lost.request, reason, lost.status) from error
 
     def _looked_for(self, waits: Iterable[float]) -> LiveTarget | None:
-        """Look for the target, also later: what was just created may not be visible at once."""
+        """Look for the target repeatedly, since a new target may not be visible at once."""
         place = self.look()
         for seconds in waits:
             if place is not None:
@@ -381,7 +387,7 @@ def namespace_of(target: Target) -> Target:
 
 
 def _lowered(change: Create, visibility: Json) -> str:
-    """Return that the service made the target less visible than was asked for; nothing if it did not."""
+    """Return a sentence if the service made the target less visible than requested; else empty."""
     asked = change.after.get("visibility")
     is_lowered = visibility is not None and asked is not None and visibility != asked
     return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
@@ -391,11 +397,11 @@ def _why(change: Create, error: ServiceError) -> str:
     """Return the reason of a failed creation, with the fix."""
     imported = change.after.get("import")
     variable = next(iter(imported.values()))["token_env"] if imported else ""
-    return why_not_created(change.address.target, variable, error)
+    return creation_failure(change.address.target, variable, error)
 
 
 def tokens_of(plan: Plan) -> frozenset[str]:
-    """Return the tokens for other services that the creations of a plan take."""
+    """Return the tokens for other services that the creations of a plan use."""
     names = {name for target in plan.targets for name in variables_of(target)}
     return frozenset(filter(None, (os.environ.get(name, "").strip() for name in names)))
 
@@ -405,10 +411,10 @@ def external_token(name: str, own: Collection[str]) -> str:
 
     Args:
         name: of the variable.
-        own: our own tokens, which go to no other service.
+        own: our own tokens, which must go to no other service.
 
     Raises:
-        LookupError: the variable is not set, or empty, or holds one of these.
+        LookupError: the variable is not set, or empty, or holds one of our own tokens.
     """
     value = os.environ.get(name, "").strip()
     if reveals_token(name, value, {*own, *own_tokens(os.environ)}):
@@ -432,7 +438,7 @@ def _shown(answer: Json) -> LiveTarget | None:
 
 
 def _hidden(text: str, tokens: Collection[str]) -> str:
-    """Return words of the service without the tokens that were sent."""
+    """Return a text of the service without the tokens that were sent."""
     from reconciler.service.responses import hidden  # noqa: PLC0415 - most commands start without HTTP
 
     return hidden(text, tokens)
@@ -443,7 +449,7 @@ def _is(value: Json, placeholder: str) -> bool:
 
 
 class PatientService:
-    """The service of a target that was just created: until something of it was seen, a 404 is not believed."""
+    """The service for a new target: a 404 is retried until a part of the target has been seen."""
 
     def __init__(self, service: Service, target: Target) -> None:
         self._service, self._target, self._seen = service, target, False
@@ -474,6 +480,7 @@ class PatientService:
             try:
                 answer = ask()
             except NotFound:
+                # The target itself is visible, so that the 404 is about what was asked for.
                 if self._is_visible():
                     break
                 self.pause(path, seconds)

@@ -1,4 +1,4 @@
-"""The options of an apply, what ends it early, and what it notes of its writes."""
+"""`ApplyOptions`, and what they hold: `Stop` ends a run early, `WriteLog` records its writes."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,30 +21,30 @@ TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
 
 DONE_BEFORE = "by an earlier run"
-"""The reason of a change of a saved plan that an earlier run has made."""
+"""The reason for a change of a saved plan that an earlier run has made."""
 
 UNVERIFIED = "the run ended before it was read again"
-"""The reason of a change that is done, and that nothing has verified."""
+"""The reason for a change that is done, and was not verified."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """Why nothing can be done in a target, or in what depends on it: `SKIPPED` or `STALE`, and the reason."""
+class NotAttempted:
+    """The reason why nothing was attempted in a target, or in one that depends on it; `SKIPPED` or `STALE`."""
 
     status: Status
     reason: str
 
     def outcome(self, change: Change) -> Outcome:
-        """Return the outcome of a change that is not carried out for this reason."""
+        """Return the outcome of a change that was not attempted for this reason."""
         return Outcome(change, self.status, self.reason)
 
 
 def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
-    """Return a target with the items of several parts of it: of each section what it does, and then what is said.
+    """Return a target with the items of several parts of it: for each section its changes, then its findings.
 
     Args:
-        target: whose sections it has, in their order.
-        parts: of the same target, each with some sections; of a section, the first one says how much it holds.
+        target: has the order of the sections.
+        parts: of the same target, each with some sections; the first part with a section has its number of objects.
     """
     numbers = {name: number for part in reversed(parts) for name, number in part.sections.items()}
     sections = {name: numbers.get(name, number) for name, number in target.sections.items()}
@@ -54,44 +54,44 @@ def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
 
 
 class WriteLog(Protocol):
-    """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
+    """Records writes before they are sent, and their results, so that a crash does not lose them."""
 
     def intend(self, change: Change, request: Request) -> int:
-        """Note a write before it is sent; the number identifies its result.
+        """Record a write before it is sent; the number identifies its result.
 
         Raises:
-            OutputFailed: it could not be noted, and must not be sent.
+            OutputFailed: it could not be recorded, and must not be sent.
         """
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """Note the result of a write: `done`, `failed` or `in doubt`."""
+        """Record the result of a write: `done`, `failed` or `in doubt`."""
 
     def canary(self, targets: int, *, in_order: bool) -> None:
-        """Note that the canary is through, and whether the other targets follow."""
+        """Record that the canary is applied, and whether the other targets follow."""
 
 
 class NoWriteLog:
-    """A `WriteLog` that keeps nothing."""
+    """A `WriteLog` that records nothing."""
 
     def intend(self, change: Change, request: Request) -> int:
-        """Note nothing."""
+        """Record nothing."""
         del change, request
         return 0
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """Note nothing."""
+        """Record nothing."""
 
     def canary(self, targets: int, *, in_order: bool) -> None:
-        """Note nothing."""
+        """Record nothing."""
 
 
 class Stop:
-    """Ends a run: what is in flight is finished, and nothing else is begun.
+    """Ends a run: requests in flight are finished, and no other is begun.
 
     Attributes:
-        event: set once the run is to end at once; every wait watches it.
-        held: why nothing else is begun, where what is in flight may take its time; empty if that is not so.
-        refused: whether the service refuses the token, so that nothing is read any more either.
+        event: set once the run must end at once; every wait watches it.
+        held: the reason to begin no further change while retries of begun ones go on; empty without one.
+        refused: whether the service refuses the token, so that reads would fail too.
     """
 
     def __init__(self, event: Event | None = None) -> None:
@@ -102,7 +102,7 @@ class Stop:
 
     @property
     def reason(self) -> str:
-        """Why the run is to end; empty while it is not."""
+        """The reason why the run ends; empty while it does not."""
         return self._reason if self.event.is_set() else self.held
 
     def after(self, error: ServiceError, *, told: bool = False) -> None:
@@ -110,7 +110,7 @@ class Stop:
 
         Args:
             error: of a request.
-            told: whether the outcome of a change says what to do about it, so that those of the others need not.
+            told: whether the outcome of a change has the remedy, so that other outcomes need not repeat it.
         """
         if isinstance(error, Unauthorized):
             self.refused = True
@@ -121,21 +121,21 @@ class Stop:
             self.cancel(error.reason)
 
     def cancel(self, reason: str) -> None:
-        """End the run; the first reason stays."""
+        """End the run at once; the first reason is kept."""
         self._reason = self._reason or self.held or reason  # the limiter may have set the event before
         self.event.set()
 
     def hold(self, reason: str) -> None:
-        """Begin nothing else; what is in flight goes on, with its waits and retries. The first reason stays."""
+        """Begin no further change; begun ones go on, with waits and retries. The first reason is kept."""
         self.held = self.held if self.reason else reason
 
 
 class FailureLimit:
-    """Ends a run at so many changes that failed, were dropped or were stale. Safe to use from any thread.
+    """Ends a run after a number of failed, dropped or stale changes. Safe to use from any thread.
 
     Args:
         text: a number, or a percentage of the planned changes, such as `10%`.
-        planned: how many changes are planned.
+        planned: the number of planned changes.
 
     Raises:
         ValueError: the text is neither.
@@ -153,18 +153,18 @@ class FailureLimit:
         self._lock = Lock()
 
     def suspect(self) -> bool:
-        """Note a change that may have failed; return whether the number is reached if all of these have."""
+        """Count a change that may have failed; return whether the limit is reached if all suspects have."""
         with self._lock:
             self._suspects += 1
             return self._failures + self._suspects >= self.number
 
     def count(self, outcome: Outcome, stop: Stop, *, suspected: bool = False) -> None:
-        """Count a change, if it was tried in vain.
+        """Count a change, if it failed.
 
         Args:
-            outcome: what became of it.
+            outcome: of the change.
             stop: of the run.
-            suspected: whether it was noted by `suspect`.
+            suspected: whether it was counted by `suspect`.
         """
         with self._lock:
             self._suspects -= suspected
@@ -175,13 +175,13 @@ class FailureLimit:
 
 @dataclass(frozen=True, slots=True)
 class CanaryRun:
-    """How the targets went that come before all others.
+    """The result of the targets that are applied first.
 
     Attributes:
         targets: in the order of the plan.
-        in_order: whether all of it was done and verified, and is no problem.
+        in_order: whether all changes were done and verified, and no problem is left.
         started_at: UTC.
-        finished_at: when the last of it was verified, UTC.
+        finished_at: UTC, after the last verification.
     """
 
     targets: tuple[Target, ...]
@@ -192,22 +192,22 @@ class CanaryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """How a plan is carried out.
+    """The options of an apply.
 
     Attributes:
-        verify: whether what was changed is read again afterwards.
-        recheck: whether what will be changed is read again before, and refused as stale if it has moved: for a plan
-            that comes from a file.
-        stale: why deletions are not carried out any more, by target, section, part and ID.
-        deliver: where values of created tokens go; None where none is created.
+        verify: whether changed parts are read again afterwards.
+        recheck: whether parts to change are read again before, and changes refused as stale if these differ: for a
+            plan from a file.
+        stale: the reasons to refuse deletions as stale, by target, section, part and ID.
+        deliver: delivers the values of created tokens; None if none is created.
         stop: ends the run.
-        write_log: keeps intents and results.
-        progress: counts the steps.
-        canary: targets that come before all others, which are begun only if all is done and in order there.
-        failures: ends the run at too many failures; None for any number.
-        wait: seconds to wait for imports.
-        now: returns the time, by which the canary is told.
-        own_tokens: our own tokens besides those of the environment, which go to no other service.
+        write_log: records intents and results.
+        progress: counts the applied targets.
+        canary: targets that are applied first; others follow only if these are in order.
+        failures: ends the run after too many failures; None for no limit.
+        wait: the most seconds to wait for imports.
+        now: returns the time, for the canary's start and end.
+        own_tokens: our own tokens besides those of the environment, which must go to no other service.
     """
 
     verify: bool = True

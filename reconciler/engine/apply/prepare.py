@@ -1,23 +1,23 @@
-"""The preparation of a write: what is read and planned again right before a section is carried out, what is refused.
+"""The preparation of a section right before it is written: reading, planning again, and refusals. See `Preparation`.
 
 A section is prepared in one of five ways, by how it was planned:
 
 - *fresh*: this run has planned it. Only lists in which the service would create a name twice are read again.
-- *saved*: the plan comes from a file. All that changes is read again: what has moved is stale, and a change to which
-  planning does not lead was edited.
+- *saved*: the plan comes from a file. All parts with changes are read again: a change is stale if its object differs,
+  and was edited if planning again does not give it.
 - *new target*: the target did not exist, or an import was filling it. The section is read and planned from the changes
   that the plan shows.
 - *parent changed*: the settings of a group above may have changed. The section is read and planned as it is declared.
 - *written whole*: the change sends fields that nobody declared. The record is read and planned as it is declared, so
-  that nothing else is set back that others have changed meanwhile.
+  that no field is set back that somebody else has changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.engine.apply.agree import exceeding, planned_again, refusal, repeated, settled
-from reconciler.engine.apply.options import Fate
+from reconciler.engine.apply.agree import already_created, exceeding_changes, planned_again, refusal, unplanned_outcomes
+from reconciler.engine.apply.options import NotAttempted
 from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import references
@@ -30,12 +30,12 @@ from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Un
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A section that is ready to be carried out.
+    """A section that is ready to be written.
 
     Attributes:
         plan: the target without its other sections, with the changes as they are sent.
-        settled: the outcomes of changes that are not carried out, since they are refused, or as wanted before anything
-            was sent; by the `id` of the change, for changes have no hash.
+        settled: the outcomes of changes that are not sent, since they are refused or already done; by the `id` of the
+            change, because changes have no hash.
     """
 
     plan: TargetPlan
@@ -43,11 +43,11 @@ class Ready:
 
     @property
     def open(self) -> list[Change]:
-        """The changes that are carried out."""
+        """The changes that are to be sent."""
         return [change for change in self.plan.changes if id(change) not in self.settled]
 
     def settling(self, outcomes: Iterable[Outcome]) -> "Ready":
-        """Return the same, with the outcomes of further changes."""
+        """Return this section with the outcomes of further changes."""
         return replace(self, settled={**self.settled, **{id(outcome.change): outcome for outcome in outcomes}})
 
 
@@ -56,22 +56,22 @@ class Preparation:
 
     Args:
         target: as it was planned.
-        targets: what the run knows of all targets.
+        targets: the state of all targets in this run.
         reader: reads again.
         again: the sections to read and plan again, by kind.
     """
 
     def __init__(
-        self, target: TargetPlan, targets: Targets, reader: TargetReader, again: Mapping[str, Section]
+        self, target: TargetPlan, targets: Targets, reader: TargetReader, replanned: Mapping[str, Section]
     ) -> None:
-        self.target, self.targets, self.again = target, targets, again
+        self.target, self.targets, self.replanned = target, targets, replanned
         self.options, self.reader, self.kinds = targets.options, reader, reader.kinds
 
     def prepare(self, section: str) -> Ready:
-        """Return a section as it is carried out now."""
-        plan, fate = self.target.only([section]), self.targets.fate(self.target.target)
-        if fate is not None:
-            return Ready(plan).settling(map(fate.outcome, plan.changes))
+        """Return a section as it is to be written now."""
+        plan, not_attempted = self.target.only([section]), self.targets.not_attempted(self.target.target)
+        if not_attempted is not None:
+            return Ready(plan).settling(map(not_attempted.outcome, plan.changes))
         ready = self._with_new_ids(plan).settling(self._stale(plan))
         # A run that ends reads nothing again: it will not carry anything out.
         prepared = ready if self.options.stop.reason else self._strategy(section, plan)(ready)
@@ -80,11 +80,13 @@ class Preparation:
 
     def _strategy(self, section: str, plan: TargetPlan) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
+        # An import fills the target meanwhile: what the plan was made from is outdated, as for a target that did not
+        # exist.
         filled = self.target.importing or (self.target.arriving and not recheck)
         if filled or self.targets[self.target.target].is_new:
             return self._new_target
-        if section in self.again:
-            return partial(self._parent_changed, self.again[section])
+        if section in self.replanned:
+            return partial(self._parent_changed, self.replanned[section])
         if recheck:
             return self._saved
         return self._written_whole if written_whole(plan, self.kinds) else self._fresh
@@ -97,13 +99,13 @@ class Preparation:
                 yield Outcome(change, Status.STALE, reason)
 
     def _with_new_ids(self, plan: TargetPlan) -> Ready:
-        """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
+        """Return a section with the IDs of targets that this run has created; changes that lack one are refused."""
         refused: list[Outcome] = []
 
         def completed(change: Change) -> Change:
             change = self.targets.with_made(change)
             result = self.targets.completed(change) if refers_to_new(change) else change
-            if isinstance(result, Fate):
+            if isinstance(result, NotAttempted):
                 refused.append(result.outcome(change))
                 return change
             return result
@@ -114,13 +116,13 @@ class Preparation:
         changes = repeatable(ready.open, self.kinds)
         if not changes:
             return ready
-        return ready.settling(repeated(changes, self.reader.again(changes)))
+        return ready.settling(already_created(changes, self.reader.again(changes)))
 
     def _saved(self, ready: Ready) -> Ready:
         return self._compared(ready, ready.open)
 
     def _new_target(self, ready: Ready) -> Ready:
-        """Deletions are never added: those that the plan shows must not have moved."""
+        """Plan the section again from its shown changes."""
         shown = [change for change in ready.open if not isinstance(change, Delete)]
         if not shown:
             return ready
@@ -140,12 +142,12 @@ class Preparation:
         ready = Ready(replace(planned, items=items), ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
-    def _parent_changed(self, again: Section, ready: Ready) -> Ready:
-        planned = _in_place_of(ready, plan_section(again, LiveState(self._parts(again), {}), self.kinds))
-        return Ready(planned).settling(exceeding(planned, ready.plan) if self.options.recheck else ())
+    def _parent_changed(self, declared: Section, ready: Ready) -> Ready:
+        planned = _in_place_of(ready, plan_section(declared, LiveState(self._parts(declared), {}), self.kinds))
+        return Ready(planned).settling(exceeding_changes(planned, ready.plan) if self.options.recheck else ())
 
     def _written_whole(self, ready: Ready) -> Ready:
-        """Send all that is declared of a record, and what others have set besides since the plan was made."""
+        """Send all declared fields of a record, with the other fields as they are now."""
         whole = [replace(change, after=change.declared) for change in ready.open if isinstance(change, Update)]
         return Ready(_in_place_of(ready, self.planned_from(whole, self.reader.again(whole))))
 
@@ -156,7 +158,7 @@ class Preparation:
         }
 
     def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
-        """Read and plan again what changes of a saved plan are about, and settle those to which that does not lead."""
+        """Read and plan changes of a saved plan again, and settle those that planning does not give any more."""
         live = self.reader.again(changes)
         if self.options.stop.reason:  # nothing else is asked
             return ready
@@ -166,18 +168,18 @@ class Preparation:
         if not shown:
             return ready
         planned = self.planned_from(shown, live, forced=True)
-        return ready.settling(settled(shown, planned, live, self.kinds[shown[0].address.section]))
+        return ready.settling(unplanned_outcomes(shown, planned, live, self.kinds[shown[0].address.section]))
 
     def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> TargetPlan:
-        """Plan the section of some changes again, declared as they leave it.
+        """Plan the section of some changes again, with their results as its declaration.
 
         Args:
             shown: the changes.
-            live: the parts that they are about, as they were read.
-            forced: whether fields that are not shown count as different: they were forced, or go along with another.
+            live: the parts of these changes, as they were read.
+            forced: whether fields that the service does not show count as different.
         """
         called = {
-            place: part if isinstance(part, Unreadable) else part.called_as_in(shown, forced=forced)
+            place: part if isinstance(part, Unreadable) else part.with_names_of(shown, forced=forced)
             for place, part in live.items()
         }
         before = {name: tuple(changes_in(items)) for name, items in self.target.by_section.items()}
@@ -185,37 +187,37 @@ class Preparation:
 
 
 def _in_place_of(ready: Ready, planned: TargetPlan) -> TargetPlan:
-    """Return a section as it is planned now, with what else was said of it."""
+    """Return a section as it is planned now, with the other findings about it."""
     others = (finding for finding in ready.plan.findings if finding.code != "problem")
     return replace(planned, items=(*planned.changes, *planned.problems, *others))
 
 
 def reread_sections(target: TargetPlan, kinds: Kinds) -> set[str]:
-    """Return the sections that an apply right after the plan reads and plans again before it writes them."""
+    """Return the sections that an apply of a fresh plan reads and plans again before it writes them."""
     return written_whole(target, kinds) | declared_again(target, kinds).keys()
 
 
 def written_whole(target: TargetPlan, kinds: Kinds) -> set[str]:
-    """Return the sections with a change that sends fields which nobody declared."""
+    """Return the sections with a change that sends undeclared fields too."""
     changed = ((change.address.section, change.address.part) for change in target.changes if change.address.section)
     return {section for section, part in changed if kinds[section].part(part).whole}
 
 
 def declared_again(target: TargetPlan, kinds: Kinds) -> dict[str, Section]:
-    """Return by name the settings that are planned again once the groups above them were changed."""
+    """Return, by name, the settings sections that are planned again after the groups above them were changed."""
     keeps = (item for item in target.items if isinstance(item, Keep) and item.id is None)
     return {keep.address.section: _declared(keep, kinds) for keep in keeps}
 
 
 def _declared(keep: Keep, kinds: Kinds) -> Section:
-    """Return the declared section of settings that are planned again; their fields were checked when they were read."""
+    """Return the declared section of settings that are planned again."""
     target, kind = keep.address.target, kinds[keep.address.section]
     value = kind.models[target.level].model_validate(dict(keep.after))
     return Section(target, kind.name, kind.wanted(value, prune=keep.prune), keep.prune)
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
-    """Return the creations that the service would carry out twice without a word: their names need not be unique."""
+    """Return the creations that the service would silently repeat, since their names need not be unique."""
     return [
         change
         for change in changes
@@ -224,5 +226,5 @@ def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
 
 
 def refers_to_new(change: Change) -> bool:
-    """Return whether the requests of a change lack the ID of a target that a run creates."""
+    """Return whether the requests of a change lack the ID of a target that the run creates."""
     return any(True for request in change.requests for _ in references(request.body))

@@ -1,4 +1,4 @@
-"""Why the service refuses a write, and what to do about it."""
+"""Reasons and remedies of refused writes: `Refusals` for sections, `creation_failure` for groups and projects."""
 
 import re
 
@@ -13,7 +13,7 @@ from reconciler.engine.why import (
     ask_caller,
     read_membership,
     read_record,
-    why_refused,
+    write_obstacle,
 )
 from reconciler.errors import Forbidden, Refused, ServiceError
 from reconciler.model.item import Change, Create
@@ -24,10 +24,10 @@ from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised
 
 TAKEN_MESSAGE = "has already been taken"
-"""In the refusal of a creation: the name is that of another object."""
+"""A part of the message that refuses a creation because another object has the name."""
 
 FULL_MESSAGE = "Maximum number of"
-"""In the refusal of a creation: there are as many as there may be."""
+"""A part of the message that refuses a creation because the limit is reached."""
 
 REMEDIES = {
     "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
@@ -46,23 +46,23 @@ REMEDIES = {
     "file is missing": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
     "file is invalid": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
 }
-"""By words of a refusal, what to do about it."""
+"""The remedy for each known part of a refusal's message."""
 
 BY_STATUS = {
     401: "check the token in {variable}, and what it may read",
     404: "{parent} does not exist, or is not visible to this token",
     413: "the archive is larger than the service allows (`max_import_size`)",
 }
-"""The same by status, where no words are known."""
+"""The remedy for each status, where the message is unknown."""
 
 _TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
 
 
 class Refusals:
-    """Why one target refuses changes. What explains it is asked for once.
+    """The reasons why one target refuses changes. Each cause is requested once.
 
     Attributes:
-        closed: by section that the target refuses as a whole, why.
+        closed: the reason for each section that the target refuses as a whole.
     """
 
     def __init__(self, target: Target, service: Service, kinds: Kinds, stop: Stop) -> None:
@@ -71,7 +71,7 @@ class Refusals:
         self.closed: dict[str, str] = {}
 
     def why(self, change: Change, error: ServiceError) -> str:
-        """Return why a change failed, and what to do; if the target refuses it, the rest of its section is closed."""
+        """Return the reason of a failed change, with the remedy; a refusal may close the whole section."""
         section = change.address.section
         if isinstance(error, Refused) and isinstance(change, Create) and TAKEN_MESSAGE in error.reason:
             return advised(str(error), collection_of(change.address, self._kinds).names.taken)
@@ -87,10 +87,10 @@ class Refusals:
         return f"{advised(obstacle.reason, obstacle.remedy)} ({error})"
 
     def _cause(self, section: str) -> Obstacle:
-        """Return why a section cannot be written.
+        """Return the obstacle to writing a section.
 
-        Not everything that a plan reads shows the role: the first refusal in a project takes one request for the cause.
-        Where that does not tell the role, as in a group, the user behind the token is asked for too, once a run.
+        A plan does not read the caller's role: the first refusal in a project takes one request for the cause. If that
+        does not show the role, as in a group, the user behind the token is looked up too, once a run.
         """
         needs, caller = self._kinds[section].needs, UNKNOWN_CALLER
         try:
@@ -106,11 +106,13 @@ class Refusals:
         except ServiceError as ending:
             self._stop.after(ending)
         record = self._record or NO_RECORD
-        return why_refused(RefusedAccess(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN))
+        return write_obstacle(
+            RefusedAccess(self._target.address, needs, record, caller, writing=True, status=FORBIDDEN)
+        )
 
 
-def why_not_created(target: Target, variable: str, error: ServiceError) -> str:
-    """Return why a group or project was not created, and what to do about it.
+def creation_failure(target: Target, variable: str, error: ServiceError) -> str:
+    """Return the reason why a group or project was not created, with the remedy.
 
     Args:
         target: the group or project.

@@ -1,4 +1,4 @@
-"""Reading again: the parts that changes are about, right before they are sent, and after it."""
+"""Reading again: `TargetReader` reads the parts of changes, right before they are sent and afterwards."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any, cast
 from reconciler.engine.apply.options import Stop
 from reconciler.engine.apply.targets import Numbers
 from reconciler.engine.compare.matching import NamedObjects, by_birth
-from reconciler.engine.compare.references import called_as_sent
+from reconciler.engine.compare.references import with_sent_names
 from reconciler.engine.lookups import look_up_names
 from reconciler.engine.read import completed, decode, learn_ids, numbered, read_part
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
@@ -23,7 +23,7 @@ from reconciler.model.targets import Address, Key, Target
 
 
 class CurrentObjects(NamedObjects):
-    """The objects of a part that was read again: a section may have thousands of changes.
+    """The objects of a part that was read again, indexed: a section may have thousands of changes.
 
     Attributes:
         live: the part.
@@ -40,12 +40,12 @@ class CurrentObjects(NamedObjects):
         """The model of the objects, or that of the settings at this level."""
         return type(self.live.resource) if isinstance(self.live, LiveRecord) else self.part.model
 
-    def called_as_in(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
-        """Return the part with the entries of its lists called as in some changes: another token may see other names.
+    def with_names_of(self, changes: Iterable[Change], *, forced: bool = False) -> "CurrentObjects":
+        """Return the part with the entries' names of some changes: another token may see other names.
 
         Args:
-            changes: those that are planned again.
-            forced: whether fields that are not shown count as different.
+            changes: the changes that are planned again.
+            forced: whether fields that the service does not show count as different.
         """
         reads = {change.read.id: change.read for change in changes if not isinstance(change, Create)}
 
@@ -57,30 +57,30 @@ class CurrentObjects(NamedObjects):
             return CurrentObjects(self.part, called(self.live))
         return CurrentObjects(self.part, replace(self.live, own=tuple(map(called, self.live.own))))
 
-    def with_only(self, sent: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
-        """Return the part with the objects of some changes, and with no others of their names.
+    def with_only(self, changed: Sequence[tuple[Create | Update, LiveRecord]]) -> "CurrentObjects":
+        """Return the part with the objects of some changes, and without other objects with their names.
 
         Args:
-            sent: the changes, each with its object, those of other parts included.
+            changed: the changes, each with its object, also of other parts.
         """
-        sent = [(change, record) for change, record in sent if change.address.part == self.part.name]
+        changed = [(change, record) for change, record in changed if change.address.part == self.part.name]
         if isinstance(self.live, LiveRecord):
-            return CurrentObjects(self.part, sent[0][1])
-        own = {record.id: record for _, record in sent}
-        names = [name for change, _ in sent for name in (change.address.name, getattr(change, "renamed_from", None))]
+            return CurrentObjects(self.part, changed[0][1])
+        own = {record.id: record for _, record in changed}
+        names = [name for change, _ in changed for name in (change.address.name, getattr(change, "renamed_from", None))]
         about = own.keys() | {record.id for record in self.named(*names)}
         others = (record for record in self.live.own if record.id not in about)
         return CurrentObjects(self.part, replace(self.live, own=(*own.values(), *others)))
 
     def made_by(self, change: Create | Update, made: int | None) -> LiveRecord | None:
-        """Return the object that a change has made or updated, with entries called as it sent them; None if it is gone.
+        """Return the object that a change has made or updated, with its entries' sent names; None if it is gone.
 
-        Of two runs that create one at the same time, the second deletes that of the first, where a name may have led to
-        it: then that of the other is there instead.
+        If two runs create an object of one name at the same time, and requests address it by name, the second run
+        deletes the first object: then the object of the other run counts.
 
         Args:
             change: the change.
-            made: the ID of the object that it created, if that is known.
+            made: the ID of the created object, if it is known.
         """
         number = change.read.id if made is None and isinstance(change, Update) else made
         is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
@@ -89,16 +89,16 @@ class CurrentObjects(NamedObjects):
         else:
             rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
             record = self.by_id.get(number) or next(iter(rivals), None)
-        return called_as_sent(record, change) if record and record.entries else record
+        return with_sent_names(record, change) if record and record.entries else record
 
     def taken(self, name: Key | None) -> list[LiveRecord]:
-        """Return the objects of a name that only one may have; nothing where names need not be unique."""
+        """Return the objects with a name that must be unique; empty if names need not be unique."""
         return self.named(name) if isinstance(self.part, Collection) and self.part.names.unique else []
 
     def new(self, change: Create | Update) -> list[LiveRecord]:
-        """Return the objects of a new one's name, or of the target it refers to, that were not there before.
+        """Return the objects with a new object's name, or referred target, that did not exist before.
 
-        Only our own rival with one that succeeds our own. A promotion makes one where none was.
+        Only our own objects count against a successor of our own. A promotion makes an object where there was none.
         """
         if isinstance(change, Update):
             return self.named(change.address.name)
@@ -107,7 +107,7 @@ class CurrentObjects(NamedObjects):
         return [record for record in namesakes if record.id not in before and (record.ours or not before)]
 
     def keeps(self, number: int | None, *, is_accepted: bool) -> bool:
-        """Return whether the object of an ID is there to stay; one whose deletion was accepted may fade away."""
+        """Return whether an object is kept; one whose deletion was accepted may still be listed for a while."""
         is_fading = is_accepted and isinstance(self.part, Collection) and self.part.deletion.fades
         return number in self.by_id and not is_fading
 
@@ -143,7 +143,7 @@ class Lists:
         return self._read[path]
 
     def secrets(self, part: Collection, address: Address, number: int | None) -> list[tuple[LiveRecord, str]]:
-        """Return the objects of a name that are ours, each with the value of its secret, newest last.
+        """Return the own objects with a name, each with the value of its secret, newest last.
 
         Args:
             part: the collection.
@@ -151,7 +151,7 @@ class Lists:
             number: the numeric ID of the target, if it is known.
 
         Raises:
-            ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
+            ServiceError: the list cannot be read, or an entry of it is invalid.
         """
         path = part.path(numbered(part, address.target, self._reader, number))
         listed = self._read[path] if path in self._read else self.pages(path)
@@ -170,7 +170,7 @@ class TargetReader:
     """Reads parts of one target again.
 
     Attributes:
-        read_last: by section and part, what was read, as it was read last.
+        read_last: the parts that were read, each as it was read last, by section and part.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class TargetReader:
         return self.lists.secrets(part, address, self.number)
 
     def answer(self, lookup: Lookup) -> int | Known | Obstacle:
-        """Return what planning lacks, or why that is unknown; each list is asked for once."""
+        """Return the answer to a lookup, or the obstacle to one; each list is requested once."""
         try:
             if isinstance(lookup, Vocabulary):
                 self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
@@ -202,7 +202,7 @@ class TargetReader:
             return Obstacle(self.target.address, str(error))
 
     def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
-        """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
+        """Read one part; a failure does not end the run."""
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
@@ -217,7 +217,7 @@ class TargetReader:
         return live
 
     def again(self, changes: Iterable[Change]) -> Reread:
-        """Read the parts that some changes are about, once each."""
+        """Read the parts of some changes, once each."""
         wanted: dict[tuple[str, str], dict[Any, Any]] = {}
         for change in changes:
             after = {} if isinstance(change, Delete) else change.after
@@ -247,7 +247,7 @@ def with_answers(
 
 
 def collection_of(address: Address, kinds: Kinds) -> Collection:
-    """Return the collection in which an object is created."""
+    """Return the collection of an object's address."""
     part = kinds[address.section].part(address.part)
     if not isinstance(part, Collection):
         raise TypeError(f"nothing can be created in {address.section}.{address.part}")
@@ -255,7 +255,7 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
 
 
 def with_created(outcome: Outcome, live: Reread) -> Outcome:
-    """Return an outcome with the object that it has created, as it was read since."""
+    """Return an outcome with the created object, as it was read since."""
     change = outcome.change
     objects = live[change.address.section, change.address.part]
     if not isinstance(change, Create) or isinstance(objects, Unreadable):

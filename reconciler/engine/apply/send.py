@@ -1,8 +1,8 @@
 """Sending the requests of one change, each recorded before and after it.
 
-An object that was to be replaced under cover is put back, where the service refuses what was to take its place. What
-it refuses is mostly an entry: somebody has left. The old object may hold the same one, which grants nothing any more,
-and is refused as well: then the object comes back with its roles alone.
+If the service refuses the replacement of an object that was deleted under cover, the old object is restored. The reason
+is mostly an entry for a user who has left. The old object may hold the same entry, without effect, and is refused as
+well: then it is restored with its roles alone.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from functools import partial
 
 from reconciler.engine.apply.create import MAX_CREATE_ATTEMPTS, Made, ObjectCreation
 from reconciler.engine.apply.journal import recorded
-from reconciler.engine.apply.later import late
+from reconciler.engine.apply.later import deleting_requests
 from reconciler.engine.apply.new_targets import PatientService
 from reconciler.engine.apply.refusals import Refusals
 from reconciler.engine.apply.reread import TargetReader, with_answers
@@ -30,19 +30,19 @@ from reconciler.model.state import LiveState, Section, Unreadable
 from reconciler.model.targets import Target
 
 MAY_PASS = frozenset({408, 409, 425, 429, 503})
-"""The statuses of what was not carried out, and may be later."""
+"""The statuses of requests that were not carried out, and may be later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A change that was carried out, or tried, or not.
+    """A change with its outcome so far.
 
     Attributes:
-        outcome: what became of it, as far as is known.
-        made: the object that it created, if that is known; None where it stands for another target, whose ID it has.
-        doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
-        was_done: whether it was as wanted before anything was sent, so that it is not read once more.
-        waits: whether its last requests are not sent yet: they delete what others refer to.
+        outcome: the known outcome.
+        made: the created object, if it is known; None for an entry that refers to a target and has its ID.
+        doubt: the error, if the change may have been carried out nevertheless, or was made by somebody else.
+        was_done: whether the object was as declared before any request, so that it is not verified.
+        waits: whether its last requests are not sent yet: they delete an object to which others refer.
     """
 
     outcome: Outcome
@@ -53,7 +53,7 @@ class Attempt:
 
     @property
     def number(self) -> int | None:
-        """The ID of the object that it has created, if that is known."""
+        """The ID of the created object, if it is known."""
         known = self.made or self.outcome.created
         return known.id if known else None
 
@@ -79,14 +79,15 @@ class Sender:
 
         Args:
             change: the change.
-            is_referred: whether others may refer to its object: then the requests that delete it are left for later.
+            is_referred: whether others may refer to its object, so that requests that delete it are sent later.
         """
         skipped = self.options.stop.reason or self._refusals.closed.get(change.address.section)
         if skipped:
             return Attempt(Outcome(change, Status.SKIPPED, skipped))
+        # The predecessor is the only working token until the value of its successor has arrived.
         if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
             return Attempt(obstacle)
-        waiting = late(change) if is_referred else 0
+        waiting = deleting_requests(change) if is_referred else 0
         attempt = self._sent(change, 0, len(change.requests) - waiting)
         if not waiting or attempt.outcome.status is not Status.DONE:
             return attempt
@@ -95,17 +96,17 @@ class Sender:
         return Attempt(Outcome(change, status, RUN_ENDED, unconfirmed=is_begun), attempt.made, waits=True)
 
     def send_rest(self, attempt: Attempt) -> Attempt:
-        """Send the requests of a change that were left for later."""
+        """Send the requests of a change that were postponed."""
         change = attempt.outcome.change
-        return self._sent(change, len(change.requests) - late(change), len(change.requests), attempt.made)
+        return self._sent(change, len(change.requests) - deleting_requests(change), len(change.requests), attempt.made)
 
     def _sent(self, change: Change, first: int, end: int, made: Made | None = None) -> Attempt:
         """Send some requests of a change.
 
         Args:
             change: the change.
-            first, end: the place of the first of them, and that after the last.
-            made: the object that those before have created, if that is known.
+            first, end: the position of the first request, and the position after the last.
+            made: the object that earlier requests have created, if it is known.
         """
         sent = first
         try:
@@ -127,17 +128,18 @@ class Sender:
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _failed(self, change: Change, error: ServiceError, sent: int, made: Made | None) -> Attempt:
-        """Return the outcome of a change after an error, having put back what it was to replace.
+        """Return the outcome of a change after an error, and restore the object that it was to replace.
 
         Args:
             change: the change.
             error: of one of its requests.
-            sent: how many requests were carried out before.
-            made: the object that these have created, if that is known.
+            sent: the number of earlier requests, all carried out.
+            made: the object that these have created, if it is known.
         """
         doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
         unconfirmed = error.ambiguous or sent > 0
         reason = self._refusals.why(change, error)
+        # After a lost response nothing is restored: the replacement may exist.
         if not error.ambiguous and error.sent and not self.options.stop.refused:
             part = self.kinds[change.address.section].part(change.address.part)
             told, is_whole = put_back(change, part, sent, self.reader, partial(self._recorded, change))
@@ -152,9 +154,9 @@ class Sender:
         recorded(self.options, change, request, send)
 
     def _delete(self, change: Change, request: Request) -> None:
-        """Delete an object by a path that leads to another one as soon as it is gone.
+        """Delete an object by a path that leads to another object as soon as the first is gone.
 
-        Where the service did not carry that out, and may later, it is looked for before the request is sent again.
+        After a transient refusal, the object is looked up before the request is sent again.
         """
         left = MAX_CREATE_ATTEMPTS
         while True:
@@ -173,7 +175,7 @@ class Sender:
 
 
 def as_made(change: Change, made: Made | None) -> AsRead | None:
-    """Return the object that a change has created, as far as that is known without reading it."""
+    """Return the object that a change has created, with its known fields, without reading it."""
     number = made.id if made else change.target_id if isinstance(change, Create) else None
     if not isinstance(change, Create) or change.address.name is None or number is None:
         return None
@@ -181,16 +183,16 @@ def as_made(change: Change, made: Made | None) -> AsRead | None:
 
 
 def put_back(
-    change: Change, part: Part, sent: int, reader: TargetReader, send: Callable[[Request], object]
+    change: Change, part: Part, sent: int, reader: TargetReader, send_request: Callable[[Request], object]
 ) -> tuple[str, bool]:
-    """Put an object back; return the result in words, empty if nothing was deleted, and whether all is as before.
+    """Restore a deleted object; return the result in words, empty if none was deleted, and whether it is complete.
 
     Args:
-        change: whose replacement was refused.
-        part: of its object.
-        sent: how many of its requests were carried out.
-        reader: looks up whom the object named.
-        send: sends a request.
+        change: the refused replacement.
+        part: of the object.
+        sent: the number of requests that were carried out.
+        reader: looks up the subjects that the object named.
+        send_request: sends a request.
     """
     if not (isinstance(change, Update) and isinstance(part, Collection) and part.writes.cover) or makes_anew(change):
         return "", False
@@ -201,30 +203,30 @@ def put_back(
     if others:
         return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
     try:
-        without = _create(change, part, before, reader, send)
+        without = _create(change, part, before, reader, send_request)
     except ServiceError as error:
         return f"the old one could not be put back: {error}; {stays}", False
     told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
     try:
         for request in change.requests[sent + 1 :]:
-            send(request)
+            send_request(request)
     except ServiceError as error:
         return f"{told}, and the cover could not be deleted: {error}", False
     return told, not without
 
 
 def _create(
-    change: Update, part: Collection, before: Resource, reader: TargetReader, send: Callable[[Request], object]
+    change: Update, part: Collection, before: Resource, reader: TargetReader, send_request: Callable[[Request], object]
 ) -> str:
-    """Create an object as it was, or with its roles alone; return which entries are left out then."""
+    """Create an object as it was, or with its roles alone; return the entries that are left out."""
     try:
-        send(_creation(change, part, before, reader))
+        send_request(_creation(change, part, before, reader))
     except (LookupError, Refused):
         named = {
             name: tuple(entry for entry in listed if isinstance(entry, str)) for name, listed in part.entries_of(before)
         }
         left = [entry for _, listed in part.entries_of(before) for entry in listed if not isinstance(entry, str)]
-        send(_creation(change, part, before.model_copy(update=named), reader))
+        send_request(_creation(change, part, before.model_copy(update=named), reader))
         return ", ".join(map(entries.word, left))
     return ""
 
@@ -233,7 +235,7 @@ def _creation(change: Update, part: Collection, before: Resource, reader: Target
     """Return the request that creates an object as it was.
 
     Raises:
-        LookupError: it names somebody who is not known any more.
+        LookupError: it names a subject that is not known any more.
     """
     address = change.address
     name = change.read.names[0]

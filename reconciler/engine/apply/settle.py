@@ -1,6 +1,6 @@
-"""After writes: what was sent is read, and planned again. What is still planned was dropped, or not carried out.
+"""Verification after writes: changed parts are read and planned again. A change that is still planned was dropped.
 
-So are doubts settled, and at the beginning of a run the unconfirmed writes of one that was killed.
+`verified` decides doubtful changes in the same way, and `recover` the unconfirmed writes of a killed run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,26 +23,26 @@ from reconciler.model.state import Unreadable
 from reconciler.model.targets import Key, Target
 
 
-def settled(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
+def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
     left = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
-    outcomes = [with_created(_settled(attempt, live, left, sender), live) for attempt in reversed(attempts)]
+    outcomes = [with_created(_verified_outcome(attempt, live, left, sender), live) for attempt in reversed(attempts)]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
-def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Sender) -> Outcome:
+def _verified_outcome(attempt: Attempt, live: Reread, differences: Mapping[int, str], sender: Sender) -> Outcome:
     """Return the outcome of a change by live state.
 
     Args:
         attempt: the change.
-        live: the parts, as they were read since.
-        left: see `still_planned`.
+        live: the parts, as read after the writes.
+        differences: see `still_planned`.
         sender: of the target.
     """
     outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
-    unread, lacking = live[change.address.section, change.address.part], left.get(id(change))
+    unread, lacking = live[change.address.section, change.address.part], differences.get(id(change))
     if attempt.doubt:
         if lacking is None:
             return outcome
@@ -51,13 +51,13 @@ def _settled(attempt: Attempt, live: Reread, left: Mapping[int, str], sender: Se
         return _unverified(outcome, unread)
     if lacking:
         return replace(outcome, status=Status.DROPPED, reason=lacking)
-    if isinstance(change, Create) and made is not None and (reason := sender.objects.withdrawn(change, made, live)):
+    if isinstance(change, Create) and made is not None and (reason := sender.objects.withdraw(change, made, live)):
         return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
     return outcome
 
 
 def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return the outcome of a change that failed; of a removal that got a 404 for a listed entry, with the cause."""
+    """Return the outcome of a failed change; explains a 404 for the removal of an entry that is still listed."""
     outcome, change = attempt.outcome, attempt.outcome.change
     refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
     level = collection_of(change.address, sender.kinds).names.level if refers else None
@@ -68,7 +68,7 @@ def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outco
 
 
 def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
-    """Return the outcome of a change that failed or was in doubt, and whose object is as declared."""
+    """Return the outcome of a failed or doubtful change whose object is as declared."""
     outcome, change = attempt.outcome, attempt.outcome.change
     if makes(change) and not doubt.ambiguous and attempt.made is None:
         return replace(outcome, status=Status.STALE, reason="somebody else made the same change at the same time")
@@ -78,7 +78,7 @@ def _found_done(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcom
 
 
 def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
-    """Return the outcome of a change that the service has accepted, and that was not read again."""
+    """Return the outcome of an accepted change whose part was not read again."""
     if isinstance(unread, Unasked):
         return replace(outcome, reason=UNVERIFIED)
     reason = f"applied, but cannot be verified: {unread.reason}"
@@ -86,10 +86,10 @@ def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
 
 
 def still_planned(attempts: Sequence[Attempt], live: Reread, reader: TargetReader) -> dict[int, str]:
-    """Return, by the `id` of each change that was tried, what planning it again would still do; see `dropped`.
+    """Return, by the `id` of each attempted change, the differences that planning would still change; see `dropped`.
 
-    Where a deletion is in doubt and its object may fade away, the list is read once more: if the object is still there,
-    nothing has deleted it.
+    If a deletion is in doubt and is carried out in the background, the list is read once more: if the object is still
+    listed, it was not deleted.
     """
     left = dropped(attempts, live, reader.kinds)
     fading = [attempt for attempt in attempts if left.get(id(attempt.outcome.change)) and _fades(attempt, reader.kinds)]
@@ -103,14 +103,14 @@ def _fades(attempt: Attempt, kinds: Kinds) -> bool:
 
 
 def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int, str]:
-    """Return, by the `id` of each change that was tried, what planning it again would still do; empty if nothing.
+    """Return, by the `id` of each attempted change, its remaining differences in words; empty if it is done.
 
-    Each object is compared alone, for others may have its name. Nothing is asked: a name that only a lookup could tell
-    is on no object that was read. Changes of parts that could not be read are left out.
+    Each object is compared alone, since others may have its name. No lookup is made: a name that needs one is on no
+    object that was read. Changes of unreadable parts are left out.
 
     Args:
         attempts: the changes. Where there is no doubt, the service has accepted them.
-        live: the parts that they are about, as they were read since.
+        live: the parts of these changes, as read after the writes.
         kinds: all kinds.
     """
     left: dict[int, str] = {}
@@ -142,20 +142,22 @@ def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int
 
 
 def _lost(
-    kind: Kind, pairs: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+    kind: Kind, changed_records: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
 ) -> set[tuple[tuple[str, Key | None], str]]:
-    """Return the fields of a section that planning again would change, or cannot, each with the name of its object."""
+    """Return the fields of a section that planning again would change, each with the name of its object."""
     # What a creation replaces may fade, or goes with a later run.
-    changes = [replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in pairs]
+    changes = [
+        replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in changed_records
+    ]
     places = {(kind.name, change.address.part) for change in changes}
     readable = ((place, part) for place, part in live.items() if not isinstance(part, Unreadable))
-    alone = {place: part.with_only(pairs) for place, part in readable if place in places}
+    alone = {place: part.with_only(changed_records) for place, part in readable if place in places}
     planned = planned_again(changes, alone, kinds, unanswered)
     return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
 
 
 def _fields_of(step: Item) -> Iterable[str]:
-    """Return the fields that planning would change, or cannot."""
+    """Return the fields that a step changes, or for which it is a problem."""
     match step:
         case Update():
             return step.after
@@ -165,7 +167,7 @@ def _fields_of(step: Item) -> Iterable[str]:
 
 
 def _without(wanted: Json, shown: Json) -> str:
-    """Return the entries of a declared list that are not live, in words; empty if that is unknown."""
+    """Return the declared entries that are missing in a live list, in words; empty if that is unknown."""
     if not (isinstance(wanted, list) and isinstance(shown, list)):
         return ""
     lost = [entry for entry in wanted if entry not in shown]
@@ -175,12 +177,12 @@ def _without(wanted: Json, shown: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The finding about an unconfirmed write.
+    """The verdict on an unconfirmed write.
 
     Attributes:
         intent: the write.
-        verdict: what became of it.
-        settled: whether nothing about it is left to be done.
+        verdict: in words.
+        settled: whether no further action is needed.
     """
 
     intent: Intent
@@ -188,12 +190,12 @@ class Recovered:
     settled: bool = True
 
     def __str__(self) -> str:
-        """All of it in one sentence."""
+        """Return a summary in one sentence."""
         return f"Unconfirmed write {self.intent}: {self.verdict}."
 
 
 def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: TokenSink | None) -> Iterator[Recovered]:
-    """Look for unconfirmed writes, one reading for each section of each target, and deliver values they created."""
+    """Check unconfirmed writes, one reading for each section of each target, and deliver created token values."""
     targets: dict[Target, list[Intent]] = {}
     for intent in interrupted.unconfirmed:
         targets.setdefault(intent.change.address.target, []).append(intent)
@@ -211,7 +213,7 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
 
 
 def _exists(intent: Intent, reader: Reader) -> Recovered:
-    """Return whether a target was created."""
+    """Return the verdict on the creation of a target."""
     try:
         record = fetch_record(intent.change.address.target, reader)
     except NotFound:

@@ -1,4 +1,4 @@
-"""The delivery of the values of created tokens: to a file or to a command, and nowhere else.
+"""The delivery of the values of created tokens: to a `TokenFile` or a `TokenCommand`, and nowhere else.
 
 A value may be delivered twice: a rotated token's successor is delivered once more before its predecessor is deleted.
 """
@@ -34,10 +34,10 @@ class Delivery:
         self._delivered: set[Address] = set()
 
     def values(self, address: Address) -> dict[int | None, str]:
-        """Return the values of the tokens of a name that are ours, by ID, newest last.
+        """Return the values of the own tokens with a name, by ID, newest last.
 
         Raises:
-            ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
+            ServiceError: the list cannot be read, or an entry of it is invalid.
         """
         part = collection_of(address, self._reader.kinds)
         return {token.id: value for token, value in self._reader.secrets(part, address)}
@@ -46,7 +46,7 @@ class Delivery:
         """Deliver the value of a token.
 
         Raises:
-            OutputFailed: that failed.
+            OutputFailed: the delivery failed.
         """
         if self._options.deliver is None:
             raise OutputFailed("no token sink is configured")
@@ -54,7 +54,7 @@ class Delivery:
         self._delivered.add(address)
 
     def hand_over_other(self, address: Address, number: int) -> bool:
-        """Deliver the value of another token of a name, if it is ours; return whether that is done."""
+        """Deliver the value of another token with the name, if it is our own; return whether that succeeded."""
         values = self.values(address)
         try:
             self.hand_over(address, values[number])
@@ -63,7 +63,7 @@ class Delivery:
         return True
 
     def hand_over_successor(self, change: Delete) -> Outcome | None:
-        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
+        """Deliver the successor of a token; return the outcome of its deletion if that fails.
 
         The run that created the successor may have been killed before it could deliver it.
         """
@@ -86,7 +86,7 @@ class Delivery:
 class TokenFile:
     """Appends one JSON line a token to a file that only its owner can read, on disk before it returns.
 
-    A line that is the file's last one of that token's name is not written again.
+    A line is not written again if it is the last one in the file for that token's name.
 
     Raises:
         OutputFailed: when it is made, so before anything is created, if the file cannot be written, is not ours, or
@@ -112,6 +112,7 @@ class TokenFile:
     def _opened(self) -> Iterator[int]:
         handle = open_own(self._path, instead=", or use --tokens-command")
         try:
+            # Asked of the open file: a check by name could be about another file.
             if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
                 raise OutputFailed(
                     f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"
@@ -126,8 +127,8 @@ class TokenCommand:
 
     Args:
         command: with its arguments, as a shell would read them; no shell is run.
-        tokens: our own, where they come from elsewhere than the environment.
-        seconds: how long it may take.
+        tokens: our own tokens that do not come from the environment.
+        seconds: the time limit.
 
     Raises:
         OutputFailed: when it is made, if there is no command; when it is called, if the command cannot be started,

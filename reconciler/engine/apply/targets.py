@@ -1,6 +1,6 @@
-"""What a run knows of its targets, across their runs: which it has created, and where nothing can be done.
+"""The state of all targets in an apply: `Targets` records created targets, their IDs, and blocked targets.
 
-A creation that fails holds up what is below the target, and what refers to it.
+A creation that fails blocks the targets in a group, and those that refer to it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from reconciler.engine.apply.options import ApplyOptions, Fate
+from reconciler.engine.apply.options import ApplyOptions, NotAttempted
 from reconciler.engine.compare.creation import references
 from reconciler.engine.lookups import look_up_id
 from reconciler.errors import ServiceError
@@ -22,18 +22,18 @@ from reconciler.model.state import Reference
 from reconciler.model.targets import Address, Identity, Key, Level, Target
 
 ABOVE = frozenset({CREATED, SECTION, OWNER})
-"""The keys of what stands for an object of a group above that the same run creates."""
+"""The keys of a placeholder for an object of a group above that the same run creates."""
 
 
 class Numbers:
-    """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
+    """The numeric IDs of paths, for all targets of a run: learned from live state, or requested once."""
 
     def __init__(self) -> None:
         self._known: dict[Reference, int | Obstacle] = {}
         self._asking: dict[Reference, Lock] = {}
 
     def learn(self, ids: Mapping[Reference, int | Obstacle]) -> None:
-        """Take in what was read."""
+        """Add the IDs that live state has shown."""
         self._known.update(ids)
 
     def known(self, reference: Reference) -> int | None:
@@ -42,7 +42,9 @@ class Numbers:
         return number if isinstance(number, int) else None
 
     def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
-        """Return the ID of a path."""
+        """Return the ID of a path; requested if it is not known."""
+        # One lock for each path: targets in parallel that need the same ID share one request, and others do not wait
+        # for it.
         with self._asking.setdefault(reference, Lock()):
             if reference not in self._known:
                 self._known[reference] = look_up_id(reference, reader)
@@ -51,16 +53,16 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class KnownTarget:
-    """What a run knows of one target.
+    """The state of one target in a run.
 
     Attributes:
-        fate: why nothing can be done in it; None if it can.
-        is_new: whether this run has created it, or has found it where it was to be created.
+        not_attempted: the reason to attempt nothing in it; None without one.
+        is_new: whether this run has created it, or has found it instead of creating it.
         is_ours: whether this run has created it.
-        is_filled: whether an archive has come, or may have, into this group.
+        is_filled: whether an archive has arrived, or may have, in this group.
     """
 
-    fate: Fate | None = None
+    not_attempted: NotAttempted | None = None
     is_new: bool = False
     is_ours: bool = False
     is_filled: bool = False
@@ -70,15 +72,15 @@ UNTOUCHED = KnownTarget()
 
 
 class Targets:
-    """What a run knows of all its targets. Safe to use from any thread.
+    """The state of all targets in a run. Safe to use from any thread.
 
-    The run of the whole plan makes it. The run of a target notes in it what became of the target, and no other.
+    The run of the whole plan makes it. The run of a target records the state of that target alone.
 
     Attributes:
         service: the service.
         options: of the run.
-        tokens: the tokens for other services, which no message repeats.
-        numbers: the IDs of all targets, as far as they are known.
+        tokens: the tokens for other services, which no message may repeat.
+        numbers: the known IDs of all targets.
     """
 
     def __init__(self, service: Service, options: ApplyOptions, tokens: Collection[str] = ()) -> None:
@@ -91,26 +93,26 @@ class Targets:
         """Return the state of a target in this run."""
         return self._states.get(target.identity, UNTOUCHED)
 
-    def fate(self, target: Target) -> Fate | None:
-        """Return the reason to do nothing in a target: it, or a group above, was not created. None without one."""
-        fates = (self[needed].fate for needed in [target, *groups_around(target)])
-        return next((fate for fate in fates if fate is not None), None)
+    def not_attempted(self, target: Target) -> NotAttempted | None:
+        """Return the reason to attempt nothing in a target: it, or a group above, was not created. None without one."""
+        fates = (self[needed].not_attempted for needed in [target, *parent_groups(target)])
+        return next((not_attempted for not_attempted in fates if not_attempted is not None), None)
 
     def is_in_archive(self, target: Target) -> bool:
-        """Return whether an archive has come, or may have, into a group above a target."""
-        return any(self[group].is_filled for group in groups_around(target))
+        """Return whether an archive has arrived, or may have, in a group above a target."""
+        return any(self[group].is_filled for group in parent_groups(target))
 
     def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
-        """Note that nothing can be done in a target."""
-        self._note(target, fate=Fate(status, reason))
+        """Record that nothing can be attempted in a target."""
+        self._note(target, not_attempted=NotAttempted(status, reason))
 
     def learn(self, target: Target, number: int, *, is_ours: bool) -> None:
-        """Note the ID of a new target."""
+        """Record the ID of a new target."""
         self._note(target, is_new=True, is_ours=is_ours)
         self.numbers.learn({Reference(target.level, str(target.ref).casefold()): number})
 
     def fill(self, group: Target) -> None:
-        """Note that an archive comes, or may come, into a group."""
+        """Record that an archive arrives, or may arrive, in a group."""
         self._note(group, is_filled=True)
 
     def _note(self, target: Target, **changes: Any) -> None:
@@ -118,14 +120,14 @@ class Targets:
             self._states[target.identity] = replace(self[target], **changes)
 
     def note_made(self, made: Iterable[tuple[Address, int | None]]) -> None:
-        """Note the IDs of the objects of a group that this run has created, or has found as they were to be."""
+        """Record the IDs of group objects that this run has created, or has found instead of creating them."""
         for address, number in made:
             if address.target.level is Level.GROUP and number is not None and address.name is not None:
                 with self._lock:
                     self._made[str(address.target).casefold(), address.section, address.name] = number
 
     def with_made(self, change: Change) -> Change:
-        """Return a change with the IDs of the objects of groups that it refers to, as far as they are known."""
+        """Return a change with the known IDs of the group objects that it refers to."""
 
         def number(value: Mapping[str, Json]) -> Json:
             if value.keys() != ABOVE:
@@ -134,20 +136,20 @@ class Targets:
 
         return _with_ids(change, number) if refers_above(change) else change
 
-    def completed(self, change: Change) -> Change | Fate:
-        """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
+    def completed(self, change: Change) -> Change | NotAttempted:
+        """Return a change with the IDs of the targets that it refers to, or the reason not to attempt it."""
         ids: dict[str, int] = {}
         for target in targets_in(change):
-            fate = self.fate(target)
-            if fate is not None:
-                return fate
+            not_attempted = self.not_attempted(target)
+            if not_attempted is not None:
+                return not_attempted
             try:
                 number = self.numbers.of(Reference(target.level, str(target.ref).casefold()), self.service)
             except ServiceError as error:
                 self.options.stop.after(error)
-                return Fate(Status.SKIPPED, str(error))
+                return NotAttempted(Status.SKIPPED, str(error))
             if isinstance(number, Obstacle):
-                return Fate(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
+                return NotAttempted(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
             ids[str(target)] = number
         if not ids:
             return change
@@ -160,8 +162,8 @@ class Targets:
         return change
 
 
-def groups_around(target: Target) -> Iterator[Target]:
-    """Yield the groups above a target, as far as its path shows them, the nearest first."""
+def parent_groups(target: Target) -> Iterator[Target]:
+    """Yield the groups above a target that its path shows, the nearest first."""
     path = target.ref if isinstance(target.ref, str) else ""
     while path := path.rpartition("/")[0]:
         yield Target(Level.GROUP, path)
@@ -175,7 +177,7 @@ def targets_in(change: Change) -> Iterator[Target]:
 
 
 def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
-    """Return targets that are to be created so that each wave needs those before: groups by depth, then projects."""
+    """Return new targets in waves, each of which needs only earlier ones: groups by depth, then projects."""
     by_depth: dict[tuple[bool, int], list[TargetPlan]] = {}
     for plan in plans:
         is_project = plan.target.level is Level.PROJECT
@@ -184,8 +186,8 @@ def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
     return [by_depth[place] for place in sorted(by_depth)]
 
 
-def apart(target: TargetPlan) -> Iterator[TargetPlan]:
-    """Yield the creation of a target that does not exist, and what is declared of it, each by itself."""
+def split_creation(target: TargetPlan) -> Iterator[TargetPlan]:
+    """Yield the creation of a target that does not exist, and its declared sections, as separate plans."""
     declared = [name for name in target.sections if name]
     yield target.only([""])
     if declared or target.importing:
@@ -193,11 +195,11 @@ def apart(target: TargetPlan) -> Iterator[TargetPlan]:
 
 
 def filled(value: Json, number: Callable[[Mapping[str, Json]], Json]) -> Json:
-    """Return a value of a body with IDs in the place of what stands for them.
+    """Return a value of a body with IDs instead of placeholders.
 
     Args:
         value: the value.
-        number: returns the ID for which a mapping stands, or the mapping if it stands for none that is known.
+        number: returns the ID for a placeholder, or the mapping itself if it is none, or the ID is unknown.
     """
     match value:
         case dict():
@@ -209,13 +211,13 @@ def filled(value: Json, number: Callable[[Mapping[str, Json]], Json]) -> Json:
 
 
 def _with_ids(change: Change, number: Callable[[Mapping[str, Json]], Json]) -> Change:
-    """Return a change whose requests are `filled`."""
+    """Return a change with `filled` requests."""
     requests = (replace(request, body=filled(request.body, number)) for request in change.requests)
     return replace(change, requests=tuple(requests))
 
 
 def refers_above(change: Change) -> str:
-    """Return an object of a group above whose ID the requests of a change lack; empty if they lack none."""
+    """Return a group object whose ID the requests of a change lack, in words; empty if they lack none."""
     values = (value for request in change.requests for value in (request.body or {}).values())
     lacking = (one for value in values if isinstance(value, list) for one in value)
     return next(

@@ -1,4 +1,4 @@
-"""The planning of a collection: which of its objects are created, updated and deleted. Pure."""
+"""The planning of a collection: its creations, updates and deletions. Begin with `plan_collection`. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from reconciler.model.state import Reference
 from reconciler.model.targets import Key
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
-"""Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
+"""The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
 
 
 def plan_collection(
@@ -30,11 +30,11 @@ def plan_collection(
     Args:
         at: the collection.
         wanted: the declared objects by name; None for an object that must not exist.
-        live: see `without_itself`.
+        live: see `without_own_project`.
     """
-    itself = _itself(at)
+    own_names = _own_names(at)
     ordered = arranged(at.part, wanted, live)
-    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
+    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in own_names}
     ids, unresolved = resolve(at, declared, live)
 
     def canonical(name: Key) -> Key:
@@ -43,42 +43,42 @@ def plan_collection(
     present = {
         name: resource
         for name, resource in declared.items()
-        if resource is not None and name not in unresolved and canonical(name) not in itself
+        if resource is not None and name not in unresolved and canonical(name) not in own_names
     }
     matches = match(present, [*live, *_promoted(at, present)], canonical)
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         record
-        for record in matches.leftover
+        for record in matches.unmatched
         # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
         if not unresolved
         # A group above takes over what has its name: deleted here, it would be lost if its promotion fails.
         and at.earlier.taken.keys().isdisjoint(map(at.part.identity, record.names))
         and (at.section.prune or at.declared_until(record) or not absent.isdisjoint(map(canonical, record.names)))
     ]
-    steps = [step for name, problem in unresolved.items() for step in _unless_held(at, (name,), [problem])]
+    steps = [step for name, problem in unresolved.items() for step in _unless_excepted(at, (name,), [problem])]
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
 
 
-def without_itself(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
-    """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
-    itself = _itself(at)
-    others = [record for record in live if itself.isdisjoint(at.part.identity(name) for name in record.names)]
+def without_own_project(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
+    """Return the objects of a collection in order of their IDs, without the own project of an allowlist."""
+    own_names = _own_names(at)
+    others = [record for record in live if own_names.isdisjoint(at.part.identity(name) for name in record.names)]
     return sorted(others, key=lambda record: record.id or 0)
 
 
-def _itself(at: DeclaredPart[Collection]) -> set[Key]:
-    """Return the names under which an allowlist may hold its own project, which may always reach itself."""
+def _own_names(at: DeclaredPart[Collection]) -> set[Key]:
+    """Return the names of the own project in an allowlist: a project can always reach itself."""
     target = at.section.target
     if at.part.names.level is not target.level or target.ref is None:
         return set()
-    itself = at.part.identity(target.ref)
-    number = at.live.ids.get(Reference(target.level, str(itself)))
-    return {itself, number} if isinstance(number, int) else {itself}
+    own_names = at.part.identity(target.ref)
+    number = at.live.ids.get(Reference(target.level, str(own_names)))
+    return {own_names, number} if isinstance(number, int) else {own_names}
 
 
 def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
-    """Return the objects below that a declaration makes the target's own."""
+    """Return the objects of projects below that a declaration promotes to the group."""
     if at.objects is None or not at.objects.promotable:
         return []
     names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
@@ -88,20 +88,22 @@ def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> l
 def plan_matches(
     at: DeclaredPart[Collection], matches: Matches, live: Sequence[LiveRecord], ids: Mapping[Key, int]
 ) -> list[Step]:
-    """Plan the objects of a collection, matched with those that are live.
+    """Plan the objects of a collection, given the matches of wanted and live objects.
 
     Args:
         at: the collection.
-        matches: of the wanted objects with live ones.
-        live: see `without_itself`.
-        ids: by name, the numeric ID of the target that it refers to.
+        matches: the wanted objects and their live ones.
+        live: see `without_own_project`.
+        ids: the numeric ID of the target that each name refers to.
     """
+    # Covers go first: a cover that an interrupted run has left is no undeclared object, and is deleted with its
+    # object's next replacement, or by itself.
     covers = _covers(at.part, matches)
     if covers:
         matches = matches.less(covers.values())
     wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
-    staying = {_loosely(record.names[0]): record.names[0] for record in matches.leftover}
+    kept_names = {_loosely(record.names[0]): record.names[0] for record in matches.unmatched}
     if at.part.has_siblings:
         deleted = frozenset(id(record) for record in matches.unwanted if not at.exceptions.whole(record.names))
         siblings, matches = with_siblings(at, matches, live)
@@ -113,23 +115,23 @@ def plan_matches(
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
     left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
-        *(_with_near_miss(step, staying) for step in creations),
+        *(_with_near_miss(step, kept_names) for step in creations),
         *updates,
         *_plan_conflicts(at, matches),
-        *_plan_leftover(at, matches),
+        *_plan_unmatched(at, matches),
         *(step for name, record in left.items() for step in _plan_uncovering(at, name, record)),
     ]
 
 
 def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
-    """Return the covers that earlier runs have left, by the identity of the object of each."""
+    """Return the covers of interrupted runs, by the identity of the object that each of them covers."""
     cover = part.writes.cover
-    others = (*matches.leftover, *matches.unwanted)
+    others = (*matches.unmatched, *matches.unwanted)
     return {part.identity(name): record for record in others if cover and (name := cover.covered(record))}
 
 
 def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
-    """Plan the deletion of a cover that no other change takes along: all of what it covered was done, or is over."""
+    """Plan the deletion of a cover that no other change deletes: its object was replaced, or is not declared."""
     left = Note("loss", f'left by a run that ended while it replaced "{name}"')
     return [
         replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
@@ -140,7 +142,7 @@ def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord
 
 
 def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Matches:
-    """Return the matches so that the service's limit is kept while the plan is applied.
+    """Return matches that stay within the service's limit while the plan is applied.
 
     Objects are created before others are deleted. Where that would exceed the limit, unwanted objects are updated into
     missing ones instead.
@@ -168,13 +170,13 @@ def _at_limit(at: DeclaredPart[Collection], matches: Matches, count: int) -> Mat
 def _plan_missing(
     at: DeclaredPart[Collection], missing: Mapping[Key, Resource], ids: Mapping[Key, int], count: int
 ) -> tuple[list[Step], Mapping[Key, Key]]:
-    """Return the steps for the objects that are not live, and the names of those that they create, by identity.
+    """Return the steps for the objects that do not exist, and the names of those that they create, by identity.
 
     Objects are planned in generations, since each may refer only to those that are created before it.
 
     Args:
         at: the collection.
-        missing: the wanted objects.
+        missing: the wanted objects that do not exist.
         ids: see `plan_matches`.
         count: how many objects are live.
     """
@@ -192,7 +194,7 @@ def _plan_missing(
                 if is_full
                 else partial(plan_creation, at, name, target_id=ids.get(name))
             )
-            planned += at.exceptions.held_back((name, ids.get(name, name)), missing[name], plan)
+            planned += at.exceptions.without_excepted((name, ids.get(name, name)), missing[name], plan)
         created = {**created, **_created(at.part, planned)}
         steps += planned
     return steps, created
@@ -205,7 +207,7 @@ def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
 
 
 def _with_last_place(part: Collection, steps: list[Step], count: int) -> list[Step]:
-    """Return the steps for missing objects; the one that reaches the service's limit says what counts unseen."""
+    """Return the steps for missing objects, with a hint on the creation that reaches the service's limit."""
     created = [step for step in steps if isinstance(step, Create)]
     if not part.listing.hides or not created or count + len(created) < part.writes.most:
         return steps
@@ -220,62 +222,64 @@ def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[
     return [at.problem(name, reason, "delete another one: write null in its place")]
 
 
-def _with_near_miss(step: Step, staying: Mapping[str, Key]) -> Step:
-    """Return a step; a creation with a hint if an object that stays has nearly its name.
+def _with_near_miss(step: Step, kept_names: Mapping[str, Key]) -> Step:
+    """Return a step, with a hint on a creation if a kept object has a similar name.
 
     Args:
-        step: of an object that is not live.
-        staying: the names of the objects that stay, by `_loosely`.
+        step: of an object that does not exist.
+        kept_names: the names of the kept objects, by `_loosely`.
     """
-    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in staying:
+    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in kept_names:
         return step
-    near_miss = NEAR_MISS.format(ascii(staying[_loosely(step.address.name)]))
+    near_miss = NEAR_MISS.format(ascii(kept_names[_loosely(step.address.name)]))
     return replace(step, notes=(*step.notes, *hints(near_miss)))
 
 
 def _loosely(name: Key) -> str:
-    """Return a form that is equal for names that look alike to people."""
+    """Return a form of a name that is equal for names that look alike."""
     return " ".join(normalize("NFKC", str(name)).split()).casefold()
 
 
 def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:
-    """Plan a wanted object that is live, less what exceptions hold back."""
+    """Plan a wanted object that exists, without its excepted fields."""
 
     def plan(wanted: Resource) -> Sequence[Step]:
         if pair.record.below and not getattr(wanted, "promote", False):
             return plan_creation(at, pair.name, wanted)
         return plan_pair(at, replace(pair, wanted=wanted))
 
-    return at.exceptions.held_back((pair.name, *pair.record.names), pair.wanted, plan)
+    return at.exceptions.without_excepted((pair.name, *pair.record.names), pair.wanted, plan)
 
 
 def _plan_conflicts(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
-    """Plan the wanted objects that several live ones may be."""
+    """Plan the wanted objects that match several live ones."""
     steps: list[Step] = []
     for name, conflict in matches.conflicts.items():
-        steps += at.exceptions.held_back((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
+        steps += at.exceptions.without_excepted((name,), conflict.wanted, partial(plan_conflict, at, name, conflict))
     return steps
 
 
-def _plan_leftover(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
-    """Plan the live objects that no wanted one is."""
+def _plan_unmatched(at: DeclaredPart[Collection], matches: Matches) -> list[Step]:
+    """Plan the live objects that match no wanted one."""
     steps: list[Step] = []
     for record in sorted(matches.unwanted, key=lambda record: str(record.names[0])):
-        steps += _unless_held(at, record.names, _with_end(plan_deletion(at, record), at.declared_until(record)))
+        steps += _unless_excepted(
+            at, record.names, _with_last_commit(plan_deletion(at, record), at.declared_until(record))
+        )
     grants_access = at.part.access is not None
-    for record in sorted(matches.leftover, key=lambda record: str(record.names[0])):
+    for record in sorted(matches.unmatched, key=lambda record: str(record.names[0])):
         address = at.address(record.names[0])
         steps.append(unmanaged_at(address, record.id, grants_access, record.owner, record.last_used))
     return steps
 
 
-def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
+def _unless_excepted(at: DeclaredPart[Collection], names: Iterable[Key], steps: Sequence[Step]) -> Sequence[Step]:
     """Return the steps of an object, unless an exception covers the whole object."""
-    return at.exceptions.held_back(names, NO_FIELDS, lambda _: steps)
+    return at.exceptions.without_excepted(names, NO_FIELDS, lambda _: steps)
 
 
-def _with_end(steps: Sequence[Step], commit: str) -> Sequence[Step]:
-    """Return the steps of a deletion, each with the commit that declared the object last, if that is known."""
+def _with_last_commit(steps: Sequence[Step], commit: str) -> Sequence[Step]:
+    """Return the steps of a deletion, each with the commit that declared the object last, if it is known."""
     if not commit:
         return steps
     end = f"was declared until {commit[:SHORT_SHA_LENGTH]}"

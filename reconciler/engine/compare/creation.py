@@ -1,4 +1,4 @@
-"""The planning of targets that do not exist yet. Pure."""
+"""The planning of targets that do not exist yet: `as_created`, and the targets that a change `needs`. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,13 +16,14 @@ from reconciler.model.targets import Identity, Level, Target
 
 
 def needs(change: Change) -> Iterator[str]:
-    """Yield the targets that must be there before a change can be made, such as `group acme/new-team`, in lower case.
+    """Yield the targets that must exist before a change can be made, such as `group acme/new-team`, in lower case.
 
     These are its own target, unless it creates that, the groups above, and those whose IDs its requests refer to.
     """
     target = change.address.target
     others = [name for request in change.requests for name in references(request.body)]
     for name in [str(target), *others]:
+        # A creation does not need its own target.
         if name != str(target) or change.address.section:
             yield name.casefold()
         _, _, path = name.partition(" ")
@@ -31,7 +32,7 @@ def needs(change: Change) -> Iterator[str]:
 
 
 def references(body: Json) -> Iterator[str]:
-    """Yield the targets whose IDs a body lacks, such as `group acme/new-team`."""
+    """Yield the targets whose IDs a body still lacks, such as `group acme/new-team`."""
     match body:
         case {"id_of": str() as name}:
             yield name
@@ -42,20 +43,20 @@ def references(body: Json) -> Iterator[str]:
 
 
 def owners(body: Mapping[str, Json] | None) -> Iterator[str]:
-    """Yield the groups, such as `group acme`, whose objects a body names since the same run creates them there."""
+    """Yield the groups, such as `group acme`, whose objects a body names before the same run has created them."""
     for value in (body or {}).values():
         if isinstance(value, list):
             yield from (str(entry[OWNER]) for entry in value if isinstance(entry, dict) and OWNER in entry)
 
 
 def variables_of(planned: TargetPlan) -> Iterator[str]:
-    """Yield the environment variables that the creation of a target takes."""
+    """Yield the environment variables that the creation of a target reads."""
     imports = planned.creation.after.get("import", {}) if planned.creation else {}
     yield from (fields["token_env"] for fields in imports.values())
 
 
 def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Obstacle]) -> DesiredState:
-    """Return the desired state without the targets of which nothing can be read."""
+    """Return the desired state without targets that do not exist."""
     return replace(desired, targets=tuple(target for target in desired.targets if target.target.identity not in absent))
 
 
@@ -70,7 +71,7 @@ def empty_parts(targets: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[tupl
 
 
 def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
-    """Return the plan of a target with its creation, and what was planned of it against nothing."""
+    """Return the plan of a target with its creation; its sections were planned against nothing."""
     creation = creation_of(planned.target, to_create.creation, to_create.namespace)
     return replace(
         planned,
@@ -83,9 +84,9 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
 def from_archives(
     declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
 ) -> dict[Identity, str]:
-    """Return the paths of the groups that are there and that documents create from archives, by `Target.identity`.
+    """Return the paths of existing groups that documents create from archives, by `Target.identity`.
 
-    The service never says whether an archive has arrived.
+    The service never reports whether an archive has arrived.
     """
     return {
         target.target.identity: str(target.target.ref)
@@ -94,14 +95,14 @@ def from_archives(
     }
 
 
-def archive_around(target: Target, archives: Mapping[Identity, str]) -> str:
-    """Return the nearest group around a group, or itself, that is from an archive; empty if none is."""
+def archive_containing(target: Target, archives: Mapping[Identity, str]) -> str:
+    """Return the nearest group from an archive that contains a group, or is it; empty if there is none."""
     above = [(Level.GROUP, path) for path in reversed(target.groups_above)]
     return next((archives[identity] for identity in [target.identity, *above] if identity in archives), "")
 
 
 def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
-    """Return a plan that says in which groups the archives of earlier runs may still arrive.
+    """Return a plan that marks the groups in which the archives of earlier runs may still arrive.
 
     An archive that finds a subgroup or a milestone of the same name leaves out its own, so that nothing is created
     beside it.
@@ -110,13 +111,13 @@ def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
     def arriving(planned: TargetPlan) -> str:
         if planned.target.level is not Level.GROUP or all(change.action != "create" for change in planned.changes):
             return ""
-        return archive_around(planned.target, archives)
+        return archive_containing(planned.target, archives)
 
     return replace(plan, targets=tuple(replace(target, arriving=arriving(target)) for target in plan.targets))
 
 
 def _unread(item: Item) -> Item:
-    """Return an item of what it is not known what was there before."""
+    """Return an item without former values, since its target does not exist."""
     if isinstance(item, Update):
         return replace(item, before={})
     if isinstance(item, Finding) and item.code == "excepted":

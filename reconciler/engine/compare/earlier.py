@@ -1,4 +1,4 @@
-"""What a plan changes before a section, as far as that decides what can be planned there. Pure."""
+"""Earlier changes of the same plan that decide what a section can have: `ChangesAbove` collects them. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,16 +30,16 @@ Changes = Mapping[str, Sequence[Change]]
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a plan changes before a section.
+    """The changes of a plan before a section.
 
     Attributes:
-        locks: by field, the value that groups above lock it to, and why it can have no other.
-        taken: by identity, why a name cannot be given, since an object of a group above gets it.
-        freed: the identities of the names that objects of groups above give up before, and that are free here then.
-        ended: by what a rule may name, such as `("user", "bot")`, why it has this name only before the run, or after.
-        here: the changes of the sections before it in its target: see `Relations.named`.
-        at_the_top: those of the topmost group above, whose objects may be named too.
-        broken: the objects of all these sections that have a problem, by section and name.
+        locks: for each field that a group above locks, the locked value and the obstacle to any other value.
+        taken: the obstacles to names that an object of a group above gets, by identity.
+        freed: the identities of names that objects of groups above give up, so that they are free in the section.
+        ended: the obstacles to naming subjects that are deleted or renamed, by subject, such as `("user", "bot")`.
+        here: the changes of earlier sections of the same target: see `Relations.named`.
+        in_top_group: the changes of the top-level group, whose objects may be named too.
+        broken: the objects of all these sections with a problem, by section and name.
     """
 
     locks: Mapping[str, tuple[Json, Obstacle]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Earlier:
     freed: frozenset[Key] = frozenset()
     ended: Mapping[tuple[str, Key], Obstacle] = field(default_factory=dict)
     here: Changes = field(default_factory=dict)
-    at_the_top: Changes = field(default_factory=dict)
+    in_top_group: Changes = field(default_factory=dict)
     broken: frozenset[tuple[str, Key | None]] = frozenset()
 
 
@@ -64,7 +64,7 @@ def by_section(planned: TargetPlan) -> Changes:
 
 
 class ChangesAbove:
-    """The changes of a plan to groups that decide what is possible below them."""
+    """The changes of a plan to groups that decide what their subgroups and projects can have."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
@@ -77,10 +77,10 @@ class ChangesAbove:
         self._at_the_top: dict[str, Changes] = {}
 
     def add(self, planned: TargetPlan) -> None:
-        """Add the changes of a target, if it is a group, and those of users, wherever they are."""
+        """Add the changes of a target: all changes of a group, and changes to users of any target."""
         changes = by_section(planned)
         for change in chain.from_iterable(changes.values()):
-            self._end(change)
+            self._add_ended(change)
         if planned.target.level is not Level.GROUP:
             return
         group = planned.path or planned.target.ref
@@ -88,13 +88,14 @@ class ChangesAbove:
             self._at_the_top[group.casefold()] = changes
         for section, own in changes.items():
             if isinstance(group, str):
-                self._take(group, section, own)
+                self._add_names(group, section, own)
             inherits = self._kinds[section].inherits
             if inherits is None:
                 continue
             self._changed.add(section)
             if isinstance(group, str):
                 updates = (change.after.items() for change in own if isinstance(change, Update))
+                # Only values that this plan sets lock: what a group locks already, the projects' own settings show.
                 locks = inherits(dict(chain.from_iterable(updates)))
                 self._locks[section, group.casefold()] = {
                     name: (value, _locked_by(planned.target, group, value)) for name, value in sorted(locks.items())
@@ -102,8 +103,8 @@ class ChangesAbove:
             else:
                 self._anywhere.add(section)
 
-    def _end(self, change: Change) -> None:
-        """Add why rules cannot name somebody whom a change deletes or renames: members have the old name until then."""
+    def _add_ended(self, change: Change) -> None:
+        """Add the obstacle to naming a subject that a change deletes or renames."""
         part = self._kinds[change.address.section].part(change.address.part)
         if not isinstance(part, Collection) or part.names.who is None or isinstance(change, Create):
             return
@@ -118,8 +119,8 @@ class ChangesAbove:
             obstacle = Obstacle(change.address, reason, "apply that first, and name it by its new name then")
             self._ended |= {(part.names.who, part.identity(name)): obstacle for name in (old, new)}
 
-    def _take(self, group: str, section: str, changes: Iterable[Change]) -> None:
-        """Add the names that a group's section gives to its objects, or ends, and that are taken or free below it."""
+    def _add_names(self, group: str, section: str, changes: Iterable[Change]) -> None:
+        """Add the names that a section of a group takes or frees for the objects of its projects."""
         place = section, group.casefold()
         for change in changes:
             given, ended = self._unique_below(change)
@@ -129,7 +130,7 @@ class ChangesAbove:
             self._freed.setdefault(place, set()).update(ended)
 
     def _unique_below(self, change: Change) -> tuple[set[Key], set[Key]]:
-        """Return the identities that a change gives to an object, and those that it ends; none where both may have one.
+        """Return the identities that a change takes, and those that it frees; none where names need not be unique.
 
         A promotion gives its name to an object of the group.
         """
@@ -146,45 +147,47 @@ class ChangesAbove:
                 return {name}, {part.identity(change.renamed_from)}
         return {name} if change.read.below else set(), set()
 
-    def givers(self, planned: TargetPlan) -> Iterator[str]:
-        """Yield the groups above a project, such as `group acme`, that give up names which its objects get."""
+    def groups_freeing_names(self, planned: TargetPlan) -> Iterator[str]:
+        """Yield the groups above a project, such as `group acme`, that free names which its objects get."""
         for path in planned.target.groups_above if planned.target.level is Level.PROJECT else ():
             for section, changes in by_section(planned).items():
                 freed = self._freed.get((section, path), set())
                 if any(not freed.isdisjoint(self._unique_below(change)[0]) for change in changes if freed):
                     yield f"group {path}"
 
-    def before(self, section: Section, at_the_top: Changes, here: TargetPlan) -> Earlier:
-        """Return what was added that decides what is possible in a section, given the sections before it."""
-        locks = {name: lock for locks in self._above(section, self._locks) for name, lock in locks.items()}
-        taken = {name: reason for names in self._above(section, self._taken) for name, reason in names.items()}
+    def changes_before(self, section: Section, in_top_group: Changes, here: TargetPlan) -> Earlier:
+        """Return the earlier changes for a section, given the earlier sections of its target."""
+        locks = {name: lock for locks in self._of_groups_above(section, self._locks) for name, lock in locks.items()}
+        taken = {
+            name: reason for names in self._of_groups_above(section, self._taken) for name, reason in names.items()
+        }
         # Groups are carried out side by side, and all of them before the projects.
         is_later = section.target.level is Level.PROJECT
-        freed = frozenset(name for names in self._above(section, self._freed) for name in names if is_later)
+        freed = frozenset(name for names in self._of_groups_above(section, self._freed) for name in names if is_later)
         broken = frozenset((problem.address.section, problem.address.name) for problem in here.problems)
-        return Earlier(locks, taken, freed, self._ended, by_section(here), at_the_top, broken)
+        return Earlier(locks, taken, freed, self._ended, by_section(here), in_top_group, broken)
 
     @property
-    def ends_some_at_the_top(self) -> bool:
-        """Whether top-level groups lose or replace objects, which those of projects may name."""
+    def deletes_in_top_groups(self) -> bool:
+        """Whether top-level groups delete or replace objects that objects of projects may name."""
         sections = chain.from_iterable(changes.values() for changes in self._at_the_top.values())
         return any(not isinstance(change, Create) for change in chain.from_iterable(sections))
 
-    def at_the_top(self, target: DesiredTarget) -> Changes:
-        """Return the changes of the topmost group above a target."""
+    def in_top_group(self, target: DesiredTarget) -> Changes:
+        """Return the changes of the top-level group of a target."""
         path = target.path if isinstance(target.target.ref, int) else target.target.ref
         top, _, below = (path or "").casefold().partition("/")
         return self._at_the_top.get(top, {}) if below else {}
 
     def may_affect(self, section: Section) -> bool:
-        """Return whether a section of a project may be below a change: paths of those known only by ID are unknown."""
+        """Return whether a changed group may affect a section of a project; true if the path is unknown."""
         if section.target.level is not Level.PROJECT or section.kind not in self._changed:
             return False
         known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
-        return not known or any(True for _ in self._above(section, self._locks))
+        return not known or any(True for _ in self._of_groups_above(section, self._locks))
 
-    def _above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
-        """Yield what the changes to each group above a section mean for it, the topmost first."""
+    def _of_groups_above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+        """Yield the entries of all groups above a section, from the topmost group down."""
         if changes and isinstance(section.target.ref, str):
             names = section.target.ref.casefold().split("/")
             paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))

@@ -1,6 +1,7 @@
-"""Exceptions: the changes that they hold back, and the rest of what is wanted. Pure.
+"""Exceptions: the changes that they hold back, and the planning of all other fields. See `PartExceptions`. Pure.
 
-An object with an excepted field is planned with and without it: the difference is held back.
+An object with an excepted field is planned with and without it, and the difference is held back: a field cannot be cut
+from a request afterwards.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ Exceptions = Sequence[DeclaredException]
 
 
 class PartExceptions:
-    """The exceptions of a section, for the objects of one of its parts: a section may have thousands of both."""
+    """The exceptions of a section, indexed for the objects of one part: a section may have thousands of both."""
 
     def __init__(self, exceptions: Exceptions = (), part: Part | None = None) -> None:
         self._part = part
@@ -34,10 +35,10 @@ class PartExceptions:
                 self._by_item.setdefault(part.identity(exception.item), []).append((place, exception))
 
     def covering(self, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
-        """Return the exceptions that are about an object, or about a field of it, in their order.
+        """Return the exceptions for an object or for one of its fields, in their order.
 
         Args:
-            names: all that it is called; none for a settings record.
+            names: all its names; none for a settings record.
         """
         if not self._by_item:
             return ()
@@ -49,37 +50,40 @@ class PartExceptions:
         )
 
     def whole(self, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
-        """Return those that cover all of an object, which is neither created nor changed nor deleted then."""
+        """Return the exceptions for all of an object, which is then neither created nor changed nor deleted."""
         return tuple(exception for exception in self.covering(names) if self._is_whole(exception))
 
-    def held_back(
-        self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Sequence[Step]]
+    def without_excepted(
+        self, names: Iterable[Key], wanted: Resource, plan_object: Callable[[Resource], Sequence[Step]]
     ) -> Sequence[Step]:
-        """Plan an object, less what exceptions hold back of it, which is returned as findings `excepted`.
+        """Plan an object without its excepted fields; the changes that are held back become findings `excepted`.
 
         Args:
             names: see `covering`.
             wanted: the declared fields.
-            plan: plans the object with these fields, or others.
+            plan_object: plans the object with any declared fields.
         """
-        steps = plan(wanted)
+        steps = plan_object(wanted)
         about = self.covering(names)
         whole = [exception for exception in about if self._is_whole(exception)]
         fields = _names(about, wanted) if about and not whole else []
         if not whole and not fields:
             return steps
+        # An unanswered lookup hides steps: only the plan after its answer shows what the exception holds back.
         lookups = [step for step in steps if isinstance(step, Lookup)]
-        kept = lookups if whole else [*lookups, *plan(without(wanted, fields))]
+        kept = lookups if whole else [*lookups, *plan_object(without(wanted, fields))]
         remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
-        told = [replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept]
-        return [*told, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
+        steps_with_fix = [
+            replace(step, fix=remedy) if _is_problem(step) and step not in steps else step for step in kept
+        ]
+        return [*steps_with_fix, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
-    def about_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
-        """Return the exceptions that hold back all that is declared of the part; none if something is left.
+    def excepting_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
+        """Return the exceptions that hold back the whole declaration of the part; none if anything is planned.
 
         Args:
-            wanted: what is declared of it.
-            prune: whether objects that are not declared count too.
+            wanted: the declaration of the part.
+            prune: whether undeclared objects are deleted, so that the declaration has an effect on them.
         """
         whole = self.whole(())
         if whole:
@@ -88,8 +92,12 @@ class PartExceptions:
             about = self.covering(())
             declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
             return about if declared and declared.issubset(_names(about, wanted)) else ()
-        held = [self.whole((name,)) for name in wanted]
-        return tuple(dict.fromkeys(exception for item in held for exception in item)) if all(held) and not prune else ()
+        excepting = [self.whole((name,)) for name in wanted]
+        return (
+            tuple(dict.fromkeys(exception for item in excepting for exception in item))
+            if all(excepting) and not prune
+            else ()
+        )
 
     def _is_whole(self, exception: DeclaredException) -> bool:
         """Return whether an exception covers all of an object; a section of several parts has fields of their names."""
@@ -100,22 +108,22 @@ class PartExceptions:
 NO_EXCEPTIONS = PartExceptions()
 
 
-def about_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
-    """Return the exceptions that hold back all that is declared of a section; none if something is left."""
-    held = []
+def excepting_section(section: Section, exceptions: Exceptions, kind: Kind) -> tuple[DeclaredException, ...]:
+    """Return the exceptions that hold back the whole declaration of a section; none if anything is planned."""
+    excepting = []
     for name, wanted in section.wanted.items():
         part = kind.part(name)
-        held.append(PartExceptions(exceptions, part).about_all(wanted, prune=section.prune))
-    return tuple(dict.fromkeys(exception for part in held for exception in part)) if all(held) else ()
+        excepting.append(PartExceptions(exceptions, part).excepting_all(wanted, prune=section.prune))
+    return tuple(dict.fromkeys(exception for part in excepting for exception in part)) if all(excepting) else ()
 
 
-def hold_back(problem: Finding, about: Exceptions) -> Finding:
-    """Return what exceptions hold back of something that cannot be planned."""
-    return _held(problem, None, {}, {problem.field: None} if problem.field else {}, about)
+def excepted_problem(problem: Finding, about: Exceptions) -> Finding:
+    """Return the finding `excepted` for a problem that exceptions cover."""
+    return _excepted_finding(problem, None, {}, {problem.field: None} if problem.field else {}, about)
 
 
-def less_excepted(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
-    """Return the desired state without excepted settings, to be planned again while it is applied.
+def without_excepted_settings(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
+    """Return the desired state without excepted settings, for sections that an apply plans again.
 
     Of a section with exceptions, objects are left out altogether: those of sections that are planned again are none.
     """
@@ -144,7 +152,7 @@ def _less(section: Section, exceptions: Exceptions, kinds: Kinds) -> Section:
 
 
 def _names(about: Exceptions, wanted: Resource) -> list[str]:
-    """Return the excepted ones of some fields, as `fields_of` names them."""
+    """Return the declared fields that exceptions cover, as `fields_of` names them."""
     excepted = {field for exception in about for field in exception.fields}
     declared = [*fields_of(wanted), *sorted(POLICIES & wanted.model_fields_set)]
     return [name for name in declared if not excepted.isdisjoint((name, name.partition(".")[0]))]
@@ -155,19 +163,19 @@ def _is_problem(step: Step) -> TypeGuard[Finding]:
 
 
 def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
-    """Yield what the exceptions hold back: the steps less those that are kept."""
+    """Yield a finding for each step that the exceptions hold back."""
     made = {(change.action, change.address): change for change in kept if isinstance(change, Create | Update | Delete)}
     for step in steps:
         if _is_problem(step) and step not in kept:
-            yield hold_back(step, about)
+            yield excepted_problem(step, about)
         elif isinstance(step, Create | Update | Delete):
             before, after = _fields(step)
             same = made.get((step.action, step.address))
             if same is None:
-                yield _held(step, step.action, before, after, about)
+                yield _excepted_finding(step, step.action, before, after, about)
             elif lost := [name for name in after if name not in _fields(same)[1]]:
                 was = {name: before.get(name) for name in lost}
-                yield _held(step, "update", was, {name: after[name] for name in lost}, about)
+                yield _excepted_finding(step, "update", was, {name: after[name] for name in lost}, about)
 
 
 def _fields(change: Change) -> tuple[Fields, Fields]:
@@ -175,7 +183,9 @@ def _fields(change: Change) -> tuple[Fields, Fields]:
     return ({} if isinstance(change, Create) else change.before), ({} if isinstance(change, Delete) else change.after)
 
 
-def _held(step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Finding:
+def _excepted_finding(
+    step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions
+) -> Finding:
     reasons = dict.fromkeys(exception.reason for exception in about)
     until = min(exception.until for exception in about)
     return excepted_at(

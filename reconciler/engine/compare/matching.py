@@ -1,4 +1,4 @@
-"""Wanted objects matched with live ones, by their names and former names. Pure."""
+"""The matching of wanted and live objects by their names and former names: `match` returns `Matches`. Pure."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,18 +11,18 @@ from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.targets import Key
 
 ONE_NAME = "rename or delete the others"
-"""What to do about several objects of one name."""
+"""The remedy for several objects of one name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A wanted object and the live one that it is.
+    """A wanted object and its live object.
 
     Attributes:
         name: the wanted name.
         wanted: the declared fields.
         record: the live object.
-        former: the name of the live object, if that is a former name of the wanted one; else None.
+        former: the live name, if it is a former name of the wanted object; else None.
     """
 
     name: Key
@@ -33,13 +33,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A wanted object that several live ones may be.
+    """A wanted object that matches several live ones.
 
     Attributes:
         wanted: the declared fields.
-        reason: why it is not known which one.
-        remedy: what to do about that; empty if the reason says it.
-        namesakes: these live ones, if all of them have its present name.
+        reason: why the match is ambiguous.
+        remedy: the fix; empty if the reason says it.
+        namesakes: the live objects, if all of them have its present name.
     """
 
     wanted: Resource
@@ -53,17 +53,17 @@ class Matches:
     """Wanted and live objects by name.
 
     Attributes:
-        pairs: the wanted objects that are live.
-        missing: those that are not live, by name.
-        conflicts: those that several live ones may be, by name.
-        leftover: the live objects that no wanted one is.
-        unwanted: those of them that are deleted, once that is decided: `leftover` has the others then.
+        pairs: the wanted objects with one live object each.
+        missing: the wanted objects without a live object, by name.
+        conflicts: the wanted objects that match several live ones, by name.
+        unmatched: the live objects that match no wanted one, and are kept.
+        unwanted: the live objects that match no wanted one, and are deleted.
     """
 
     pairs: tuple[Pair, ...] = ()
     missing: Mapping[Key, Resource] = dataclasses.field(default_factory=dict)
     conflicts: Mapping[Key, Conflict] = dataclasses.field(default_factory=dict)
-    leftover: tuple[LiveRecord, ...] = ()
+    unmatched: tuple[LiveRecord, ...] = ()
     unwanted: tuple[LiveRecord, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class Matches:
         yield from ((name, conflict.wanted) for name, conflict in self.conflicts.items())
 
     def mapped(self, wanted: Callable[[Resource], Resource], record: Callable[[LiveRecord], LiveRecord]) -> "Matches":
-        """Return the same with other wanted fields, and with other records of the live objects that are wanted."""
+        """Return these matches with converted wanted fields and live records."""
         return replace(
             self,
             pairs=tuple(replace(pair, wanted=wanted(pair.wanted), record=record(pair.record)) for pair in self.pairs),
@@ -85,14 +85,14 @@ class Matches:
         )
 
     def deleting(self, unwanted: Iterable[LiveRecord]) -> "Matches":
-        """Return the same, with some of the leftover objects deleted."""
+        """Return these matches, with some of the leftover objects deleted."""
         return replace(self.less(unwanted), unwanted=tuple(unwanted))
 
     def less(self, records: Iterable[LiveRecord]) -> "Matches":
-        """Return the same without some of the live objects that no wanted one is."""
+        """Return these matches without some of the unmatched live objects."""
         gone = {id(record) for record in records}
-        leftover = tuple(record for record in self.leftover if id(record) not in gone)
-        return replace(self, leftover=leftover, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
+        unmatched = tuple(record for record in self.unmatched if id(record) not in gone)
+        return replace(self, unmatched=unmatched, unwanted=tuple(r for r in self.unwanted if id(r) not in gone))
 
 
 class NamedObjects:
@@ -113,13 +113,13 @@ class NamedObjects:
                 self._by_name.setdefault(name, []).append(record)
 
     def identities(self, names: Iterable[Key | None]) -> set[Key | None]:
-        """Return the canonical forms of some names; those of a settings record are all one."""
+        """Return the identities of some names; for a settings record, always the same one."""
         if isinstance(self.part, Singleton):
             return {None}
         return {self.part.identity(name) for name in names if name is not None}
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
-        """Return the objects that have any of some names; a settings record has all."""
+        """Return the objects with any of some names; a settings record has every name."""
         records = [record for name in self.identities(names) for record in self._by_name.get(name, [])]
         return list({id(record): record for record in records}.values())
 
@@ -129,7 +129,7 @@ class NamedObjects:
 
 
 def by_birth(record: LiveRecord) -> tuple[datetime, int]:
-    """Return a key that sorts objects by their creation, as far as the service reports it."""
+    """Return a sort key: the time of creation, if the service reports it, and the ID."""
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
@@ -149,53 +149,62 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
     for name in wanted:
         spellings.setdefault(canonical(name), name)
     pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
-    claimed: set[int] = set()
+    matched: set[int] = set()
+    # One object for each identity: two spellings of one name in the manifests declare the same object.
     for key, name in spellings.items():
         resource = wanted[name]
         namesakes = tuple(by_name.get(key, ()))
         former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
-        claimed |= {id(record) for record in (*namesakes, *renamed)}
+        # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
+        matched |= {id(record) for record in (*namesakes, *renamed)}
         others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
-        doubt = _doubt(namesakes, renamed, former_names, others)
-        if doubt is not None:
-            conflicts[name] = Conflict(resource, *doubt)
+        ambiguity = _ambiguity(namesakes, renamed, former_names, others)
+        if ambiguity is not None:
+            conflicts[name] = Conflict(resource, *ambiguity)
         elif namesakes:
             pairs.append(Pair(name, resource, namesakes[0]))
         elif renamed:
             pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
         else:
             missing[name] = resource
-    leftover = tuple(record for record in live if id(record) not in claimed)
-    return Matches(tuple(pairs), missing, conflicts, leftover)
+    unmatched = tuple(record for record in live if id(record) not in matched)
+    return Matches(tuple(pairs), missing, conflicts, unmatched)
 
 
-def _doubt(
-    namesakes: tuple[LiveRecord, ...], renamed: Sequence[LiveRecord], former_names: Sequence[Key], others: Sequence[Key]
+def _ambiguity(
+    namesakes: tuple[LiveRecord, ...],
+    renamed_records: Sequence[LiveRecord],
+    former_names: Sequence[Key],
+    other_names: Sequence[Key],
 ) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
-    """Return what a `Conflict` says of the live objects that a wanted one may be; None if there is at most one.
+    """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
     Args:
-        namesakes: the live objects of its name.
-        renamed: those of its former names.
+        namesakes: the live objects with its name.
+        renamed_records: the live objects with its former names.
         former_names: the former names that live objects have.
-        others: those of them that other wanted objects have.
+        other_names: the former names that are names of other wanted objects.
     """
-    if others:
-        reason = f'the former name "{others[0]}" is that of another declared one'
+    if other_names:
+        reason = f'the former name "{other_names[0]}" is that of another declared one'
         return reason, "leave it out of `renamed_from`, or leave that one out", ()
-    if len(namesakes) + len(renamed) <= 1:
+    if len(namesakes) + len(renamed_records) <= 1:
         return None
-    if not renamed:
-        return crowd(namesakes), ONE_NAME, namesakes
+    if not renamed_records:
+        return too_many_objects(namesakes), ONE_NAME, namesakes
     former = ", ".join(f'"{old}"' for old in former_names)
     if not namesakes:
-        return crowd(renamed, f"the former name{'s' * (len(former_names) > 1)} {former}"), ONE_NAME, ()
+        return (
+            too_many_objects(renamed_records, f"the former name{'s' * (len(former_names) > 1)} {former}"),
+            ONE_NAME,
+            (),
+        )
     return f"both this name and the former {former} are live; delete one of them", "", ()
 
 
-def crowd(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
-    """Say that several objects have a name, and which of them belong to others."""
+def too_many_objects(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
+    """Return the reason that several objects have a name, with the IDs of those that belong to other users."""
     strangers = [record for record in namesakes if not record.ours]
     whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
     others = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(namesakes) else ""

@@ -1,6 +1,6 @@
-"""The planning of a settings record, and of one object: its creation, update, succession and deletion. Pure.
+"""The planning of a settings record, and of one object: its creation, update, rotation and deletion. Pure.
 
-Each returns its steps: the change, or the problems and lookups that keep it from being made.
+Each function `plan_...` returns steps: the change, or the problems and lookups that prevent it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.engine.compare.earlier import ANOTHER_NAME
-from reconciler.engine.compare.matching import ONE_NAME, Conflict, Pair, by_birth, crowd
+from reconciler.engine.compare.matching import ONE_NAME, Conflict, Pair, by_birth, too_many_objects
 from reconciler.engine.compare.obstacles import as_problem
 from reconciler.engine.compare.part import DeclaredPart, PartType
-from reconciler.engine.compare.references import ending_fields, ids_in, losing, unrelated_fields, with_names
+from reconciler.engine.compare.references import (
+    ended_subjects,
+    ids_in,
+    lost_references,
+    unresolved_references,
+    with_names,
+)
 from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
 from reconciler.model.item import NOTHING, Create, Delete, Finding, Note, Update, hints, pages, unused_names
@@ -25,7 +31,7 @@ HELD_ABOVE = "{} has one of this name, which no other below it may have"
 
 
 HELD_BELOW = "{} has one of this name, which no group above it may have"
-"""Why a name cannot be given."""
+"""The reason why a group's object cannot get a name."""
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -67,7 +73,7 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
         change = Update(at.address(), difference.before, after, requests, as_read(record), declared=sent, notes=hints)
         return [*locked, *problems, change]
 
-    return at.exceptions.held_back((), wanted, plan)
+    return at.exceptions.without_excepted((), wanted, plan)
 
 
 def plan_creation(
@@ -79,11 +85,11 @@ def plan_creation(
     *,
     rotation: str = "",
 ) -> list[Step]:
-    """Plan the creation of an object, or of the successor of those that it replaces, with what is told of these."""
+    """Plan the creation of an object, or of the successor of the objects `replaces_ids`."""
     writes = at.part.writes
     if writes.create is None:
         return [at.problem(name, f"does not exist, and this API cannot create one: {writes.creation}")]
-    obstacle = _taken(at, name) or _misled(at, name, None)
+    obstacle = _name_taken(at, name) or _name_collision(at, name, None)
     if obstacle is not None:
         return [as_problem(obstacle)]
     fields = fields_of(wanted)
@@ -92,45 +98,47 @@ def plan_creation(
     refused: list[Step] = [
         *(at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors),
         *(at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking),
-        *dict(unrelated_fields(at, name, wanted)).values(),
-        *(dict(ending_fields(at, name, wanted)).values() if at.earlier.ended else ()),
+        *dict(unresolved_references(at, name, wanted)).values(),
+        *(dict(ended_subjects(at, name, wanted)).values() if at.earlier.ended else ()),
     ]
     if refused:
         return refused
     ids, unanswered = ids_in(at, name, wanted)
     if unanswered:
         return [step for _, step in unanswered]
-    way = _path(at, name, None, wanted, ids)
-    if not isinstance(way, tuple):
-        return [way]
-    path, told = way
+    path_or_step = _path(at, name, None, wanted, ids)
+    if not isinstance(path_or_step, tuple):
+        return [path_or_step]
+    path, remark = path_or_step
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    notes = (*unused_names(former), *hints(_defaults(at, wanted), told, *ids.remarks, rotation))
+    notes = (*unused_names(former), *hints(_default_values(at, wanted), remark, *ids.remarks, rotation))
     return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
 def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
-    """Plan a wanted object that is live, maybe under a former name."""
+    """Plan a wanted object that exists, possibly under a former name."""
     name, wanted, record, is_renamed = pair.name, pair.wanted, pair.record, pair.former is not None
     age, writes = _rotation_age(wanted), at.part.writes
+    # A renamed token is a pair first: its rotation follows in the next run.
     if age is not None and not is_renamed:
         return plan_rotation(at, name, wanted, age, (record,))
-    obstacle = _unnamable(at, pair)
+    obstacle = _name_obstacle(at, pair)
     if obstacle is not None:
         return [as_problem(obstacle)]
     before, after = differences(wanted, record)
     fixed = {
         **_immutable(at, pair, before, after),
-        **dict(unrelated_fields(at, name, wanted)),
-        **(losing(at, name, without(wanted, after), record) if at.part.relations.named else {}),
+        **dict(unresolved_references(at, name, wanted)),
+        **(lost_references(at, name, without(wanted, after), record) if at.part.relations.named else {}),
     }
     anew = bool(after or is_renamed) and writes.makes_anew(renamed=is_renamed)
     changing = only(wanted, after) if after else NO_FIELDS
     comes = become(record.resource, changing, record.unknown) if anew else changing
     ids, unanswered = ids_in(at, name, comes, record, anew=anew)
-    ending = dict(ending_fields(at, name, comes if anew else wanted)) if at.earlier.ended else {}
+    ending = dict(ended_subjects(at, name, comes if anew else wanted)) if at.earlier.ended else {}
     fixed |= ending
+    # A replacement deletes the old object: with one of its entries missing, the new one would grant less, or more.
     if anew and (ending or unanswered):
         return [*fixed.values(), *(step for _, step in unanswered)]
     record = with_names(record, ids.numbers) if ids.numbers else record
@@ -139,10 +147,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     steps: list[Step] = [*fixed.values(), *(step for _, step in unanswered), *problems]
     if difference is None or writes.update is None or not (difference.after or is_renamed or record.below):
         return steps
-    way = (None if is_renamed else _uncoverable(at, name)) or _path(at, name, record, wanted, ids)
-    if not isinstance(way, tuple):
-        return [*steps, way]
-    path, told = way
+    path_or_step = (None if is_renamed else _cover_problem(at, name)) or _path(at, name, record, wanted, ids)
+    if not isinstance(path_or_step, tuple):
+        return [*steps, path_or_step]
+    path, remark = path_or_step
     changed = only(difference.wanted, difference.after)
     requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
     change = Update(
@@ -152,13 +160,13 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         requests,
         as_read(record),
         pair.former,
-        notes=(*hints(_origin_of(record), told, *ids.remarks), *pages(at.part.page_of(record))),
+        notes=(*hints(_origin_of(record), remark, *ids.remarks), *pages(at.part.page_of(record))),
     )
     return [*steps, change]
 
 
-def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
-    """Return why nothing can cover an object while it is replaced; None if something can, or need not."""
+def _cover_problem(at: DeclaredPart[Collection], name: Key) -> Finding | None:
+    """Return the problem that no cover can protect an object while it is replaced; None if there is no problem."""
     cover = at.part.writes.cover and at.part.writes.cover.name(str(name))
     if not cover or len(cover) <= LONGEST_NAME:
         return None
@@ -166,7 +174,7 @@ def _uncoverable(at: DeclaredPart[Collection], name: Key) -> Finding | None:
 
 
 def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, wanted: Resource) -> list[Step]:
-    """Plan a wanted object that several live ones may be: a problem, unless it is rotated."""
+    """Plan a wanted object that matches several live ones: a problem, unless it is rotated."""
     age = _rotation_age(wanted)
     if age is not None and conflict.namesakes:
         return plan_rotation(at, name, wanted, age, conflict.namesakes)
@@ -176,14 +184,14 @@ def plan_conflict(at: DeclaredPart[Collection], name: Key, conflict: Conflict, w
 def plan_rotation(
     at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[LiveRecord]
 ) -> list[Step]:
-    """Plan a successor if the newest object is too old, and the deletion of older ones once the newest is settled.
+    """Plan a successor if the newest object is too old, and the deletion of older ones after the grace period.
 
     Objects of other users are neither counted nor deleted.
     """
     ours = [record for record in namesakes if record.ours]
     steps: list[Step] = []
     if len(namesakes) > max(1, len(ours)):
-        steps.append(at.problem(name, crowd(namesakes), ONE_NAME))
+        steps.append(at.problem(name, too_many_objects(namesakes), ONE_NAME))
     if not ours:
         if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
             steps.append(at.problem(name, OF_ANOTHER_USER))
@@ -193,8 +201,9 @@ def plan_rotation(
     newest = max(ours, key=by_birth)
     if _age(at, newest) >= age:
         ids = tuple(record.id for record in namesakes if record.id is not None)
-        rotation = f"the old one has reached the age of {written_duration(age)}, and {_end(at.grace)}"
+        rotation = f"the old one has reached the age of {written_duration(age)}, and {_predecessor_end(at.grace)}"
         steps += plan_creation(at, name, wanted, replaces_ids=ids, rotation=rotation)
+    # Consumers of the old token need time to take the new one over.
     if _age(at, newest) >= at.grace:
         for record in ours:
             if record is not newest:
@@ -202,8 +211,8 @@ def plan_rotation(
     return steps
 
 
-def _end(grace: timedelta) -> str:
-    """Return when the predecessor of a new token goes."""
+def _predecessor_end(grace: timedelta) -> str:
+    """Return the time at which the predecessor of a new token is deleted, in words."""
     return f"stays until this one is {written_duration(grace)} old" if grace else "goes with the next run"
 
 
@@ -213,14 +222,14 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
     namesakes = _namesakes(at, record)
     if len(namesakes) > 1:
         is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
-        return [at.problem(name, crowd(namesakes), ONE_NAME)] if is_first else []
-    way = _path(at, name, record, NO_FIELDS, NO_IDS)
-    if not isinstance(way, tuple):
-        return [way]
-    path, told = way
+        return [at.problem(name, too_many_objects(namesakes), ONE_NAME)] if is_first else []
+    path_or_step = _path(at, name, record, NO_FIELDS, NO_IDS)
+    if not isinstance(path_or_step, tuple):
+        return [path_or_step]
+    path, remark = path_or_step
     old = Existing(at.part, at.section.target, path, name, NO_FIELDS, record, at.siblings)
     losses = (
-        *filter(None, [told]),
+        *filter(None, [remark]),
         *at.part.losses(old),
         *([] if successor_id is None else [f"its successor has the ID {successor_id}"]),
     )
@@ -231,12 +240,12 @@ def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """What an object lacks of what is wanted.
+    """The difference between a live object and its declaration.
 
     Attributes:
         wanted: the declared fields that can be applied.
-        before: those of them that differ, as they are.
-        after: the same, as they are wanted.
+        before: the live values of the fields that differ.
+        after: the declared values of the fields that differ.
     """
 
     wanted: Resource
@@ -249,7 +258,7 @@ def _applicable(
 ) -> tuple[_Difference | None, list[Finding]]:
     """Return the difference that can be applied, and a problem for each read-only or invalid field.
 
-    The first is None if the result would be invalid, where the object is not so already.
+    The difference is None if the result would be invalid in a way that the live object is not.
     """
     before, after = differences(wanted, record)
     read_only = {field: reason for field, reason in sorted(record.read_only.items()) if field in after}
@@ -262,6 +271,7 @@ def _applicable(
         return difference, problems
     whole = become(record.resource, possible, record.unknown)
     unchanged = become(record.resource, NO_FIELDS, record.unknown)
+    # An object that is invalid by our rules already, such as by an older version of the service, can still be changed.
     known = {*record.resource.errors(), *_broken_rules(at, name, unchanged, record)}
     errors = [error for error in (*whole.errors(), *_broken_rules(at, name, whole, record)) if error not in known]
     problems += [at.problem(name, reason, field=field) for field, reason in errors]
@@ -271,7 +281,7 @@ def _applicable(
 def _broken_rules(
     at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
 ) -> Iterable[tuple[str, str]]:
-    """Return `(field, fault)` for each field that does not go with the name; nothing if the token cannot see all."""
+    """Return `(field, fault)` for each field that does not go with the name; none if entries are hidden."""
     if not isinstance(at.part, Collection) or at.objects is None or name is None:
         return ()
     is_seen = all(partly_seen.id != record.id for partly_seen, _ in at.objects.hidden)
@@ -283,12 +293,12 @@ def _rotation_age(wanted: Resource) -> timedelta | None:
 
 
 def _age(at: DeclaredPart[Collection], record: LiveRecord) -> timedelta:
-    """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
+    """Return the age of an object; zero if it is unknown, or negative because the service rounds to seconds."""
     return max(at.live.read_at - (record.created_at or at.live.read_at), timedelta())
 
 
-def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
-    """Return why an object cannot get a name, since a group above or a project below has it; None if it can."""
+def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
+    """Return the obstacle to a name that a group above or a project below has; None if the name is free."""
     identity = at.part.identity(name)
     if identity in at.earlier.taken:
         return at.earlier.taken[identity].at(at.address(name))
@@ -302,13 +312,13 @@ def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     return None
 
 
-def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
-    """Return why a request that names an object would reach another object; None if it reaches the right one.
+def _name_collision(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) -> Obstacle | None:
+    """Return the obstacle if the service would resolve a name to another object; None if it would not.
 
     Args:
         at: the collection.
-        name: the name in the path, or of a new object.
-        record: the object that the request is for; None for a new one, whose name must reach no object.
+        name: the name in the path, or that of a new object.
+        record: the object that the name must reach; None for a new object, whose name must reach none.
     """
     leads_to = at.part.names.leads_to
     if leads_to is None or at.objects is None:
@@ -322,17 +332,17 @@ def _misled(at: DeclaredPart[Collection], name: Key, record: LiveRecord | None) 
 
 
 def _namesakes(at: DeclaredPart[Collection], record: LiveRecord) -> list[LiveRecord]:
-    """Return the objects of the target's own with the name of one, where requests name objects by that."""
+    """Return the target's own objects with the same name, if requests address objects by name."""
     if at.part.path_field != at.part.key or at.objects is None:
         return []
     return [own for own in at.objects.own if own.names[0] == record.names[0]]
 
 
-def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
-    """Return why an object cannot get the name that it will have, or keep it; None if it can."""
+def _name_obstacle(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return the obstacle to the name that a wanted object will have; None if the name is possible."""
     if pair.former is None:
-        return _taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
-    taken = _taken(at, pair.name) or _taken_over(at, pair)
+        return _name_taken(at, pair.name) if at.part.identity(pair.name) in at.earlier.taken else None
+    taken = _name_taken(at, pair.name) or _promotion_conflict(at, pair)
     if taken is not None:
         return taken
     writes, fixed = at.part.writes, at.part.names.fixed
@@ -340,11 +350,11 @@ def _unnamable(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
     reason = pair.record.read_only.get("renamed_from", "cannot be renamed" if never else None)
     if reason is not None:
         return Obstacle(at.address(pair.name), reason)
-    return None if writes.renames else _misled(at, pair.name, None)
+    return None if writes.renames else _name_collision(at, pair.name, None)
 
 
-def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
-    """Return why an object cannot be renamed that a group above takes over in this plan; None if none does."""
+def _promotion_conflict(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
+    """Return the obstacle to a rename if a group above promotes the object in this plan; None if none does."""
     taker = at.earlier.taken.get(at.part.identity(pair.record.names[0]))
     if taker is None:
         return None
@@ -353,7 +363,7 @@ def _taken_over(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | None:
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
-    """Return a problem for each field that differs and that no update can change."""
+    """Return a problem for each differing field that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
         remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
@@ -374,53 +384,53 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
 def _path(
     at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
 ) -> tuple[str, str] | Finding | Lookup:
-    """Return the collection's path for writes, and what is to be told; or why not, or the lookup that it takes.
+    """Return the collection's path for writes and a remark; or the problem, or the lookup that the path needs.
 
     Args:
         at: the collection.
         name: the object's name.
         record: the object as it was read; None if it is to be created.
         wanted: the declared fields.
-        ids: of those whom these name.
+        ids: the IDs of the subjects that these fields name.
     """
-    misled = None if record is None else _misled(at, record.names[0], record)
+    misled = None if record is None else _name_collision(at, record.names[0], record)
     if misled is not None:
         return as_problem(misled)
-    told = _barred(at, name, _keepers(at, record, wanted, ids))
-    if not isinstance(told, str):
-        return told
+    remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, ids))
+    if not isinstance(remark, str):
+        return remark
     target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
     never_sent = at.exceptions.whole((name,))
     is_numbered = at.part.writes.needs_numeric_id and not never_sent
     if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
-        return target.url + suffix, told
+        return target.url + suffix, remark
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
     if isinstance(number, Obstacle):
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
-    return (f"{target.level}s/{number}/{suffix}", told) if isinstance(number, int) else number
+    return (f"{target.level}s/{number}/{suffix}", remark) if isinstance(number, int) else number
 
 
 @dataclass(frozen=True, slots=True)
-class _Keepers:
-    """Those who alone may write an object.
+class _ExclusiveWriters:
+    """The users who alone may write an object.
 
     Attributes:
-        users: by name or number, with their IDs.
-        admins: whether administrators may too.
+        users: their IDs, by name or ID.
+        admins: whether administrators may write it too.
     """
 
     users: Mapping[str | int, int]
     admins: bool = False
 
 
-def _keepers(
+def _exclusive_writers(
     at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
-) -> _Keepers | None:
-    """Return who alone may write an object; None where other roles and groups may too.
+) -> _ExclusiveWriters | None:
+    """Return the users who alone may write an object; None if roles or groups may write it too.
 
-    Those of an object that is to be created are the ones that it will have. See `_path` for the arguments.
+    For a new object, its declared entries count. See `_path` for the arguments.
     """
     field = at.part.writes.keepers
     # Of the rules of a group, the service does not ask.
@@ -435,39 +445,41 @@ def _keepers(
         listed = [(*identity, ids.numbers.get(identity, 0)) for identity in named]
     users = {called: number for who, called, number in listed if who == "user"}
     others = [called for who, called, _ in listed if who != "user"]
-    return _Keepers(users, bool(others)) if listed and set(others) <= {"admin"} else None
+    return _ExclusiveWriters(users, bool(others)) if listed and set(others) <= {"admin"} else None
 
 
-def _barred(at: DeclaredPart[Collection], name: Key, keepers: _Keepers | None) -> Finding | Lookup | str:
-    """Return why the user behind the token may not write an object, or the lookup that tells; empty if they may.
+def _write_barrier(
+    at: DeclaredPart[Collection], name: Key, writers: _ExclusiveWriters | None
+) -> Finding | Lookup | str:
+    """Return the problem if the token's owner may not write an object, or the lookup to check that; else a remark.
 
-    That only administrators may, a free edition keeps and does not enforce: it is told, and is no problem.
+    A free edition stores that only administrators may write, and does not enforce it: so that is only a remark.
 
     Args:
         at: the collection.
         name: the object's name.
-        keepers: see `_keepers`.
+        writers: see `_exclusive_writers`.
     """
-    if keepers is None:
+    if writers is None:
         return ""
     me = at.live.names.get(CALLER, CALLER)
     if isinstance(me, Vocabulary):
         return me
-    if isinstance(me, Obstacle) or any(map(me.has, keepers.users.values())):
+    if isinstance(me, Obstacle) or any(map(me.has, writers.users.values())):
         return ""
     field = at.part.writes.keepers
-    if keepers.admins:
+    if writers.admins:
         return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
             me.unfit
         )
-    those = ", ".join(sorted(map(str, keepers.users)))
+    those = ", ".join(sorted(map(str, writers.users)))
     reason = f"only {those} may change this rule, by {field}: not even an owner or an administrator"
     remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
     return at.problem(name, reason, remedy)
 
 
-def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
-    """Say which values the service gives to fields that a creation leaves out."""
+def _default_values(at: DeclaredPart[Collection], wanted: Resource) -> str:
+    """Return the default values of fields that a creation leaves out, in words."""
     defaults = at.part.writes.defaults.items()
     return ", ".join(
         f"{field}: {value}, by default" for field, value in defaults if field not in wanted.model_fields_set
@@ -475,7 +487,7 @@ def _defaults(at: DeclaredPart[Collection], wanted: Resource) -> str:
 
 
 def _origin_of(record: LiveRecord) -> str:
-    """Say from which project an object is promoted; empty if it is the target's own."""
+    """Return the project from which an object is promoted, in words; empty if it is the target's own."""
     if not record.below:
         return ""
     first, *others = record.below

@@ -1,17 +1,17 @@
-"""What obstacles do to a plan: the one place where they become problems, or sections that are not applicable. Pure.
+"""The effect of obstacles on a plan: `with_obstacles` turns them into problems and other findings. Pure.
 
-By their effect:
+An obstacle's `effect` decides:
 
-- `problem`: nothing is planned there, and a problem says so.
-- `not applicable`: a section is left out, and that is no problem.
-- `read only`: nothing is changed there. A target is a problem then; a section only if something would change.
-- `excepted`: a section is left out, and exceptions hold back all that is declared of it: no problem either.
+- `problem`: the section or target is not planned, and is a problem.
+- `not applicable`: the section is left out, without a problem.
+- `read only`: nothing is changed. A target is a problem; a section is one only if something would change.
+- `excepted`: the section is left out, since exceptions hold back its whole declaration; no problem.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.engine.compare.exceptions import hold_back
+from reconciler.engine.compare.exceptions import excepted_problem
 from reconciler.model.item import Finding, Item, change_in, not_applicable_at, problem_at, section_of
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -21,12 +21,12 @@ from reconciler.model.targets import Target
 
 
 def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Finding:
-    """Return the problem that an obstacle is, of a field or of the whole."""
+    """Return an obstacle as a problem, of one field or of the whole object."""
     return problem_at(obstacle.where, obstacle.reason, field, obstacle.remedy)
 
 
 def without(desired: DesiredState, obstacles: Iterable[Obstacle]) -> DesiredState:
-    """Return the desired state without the sections that an obstacle keeps from being read."""
+    """Return the desired state without the sections that an obstacle excludes from reading."""
     unread = {
         (obstacle.where.target, obstacle.where.section) for obstacle in obstacles if obstacle.effect != "read only"
     }
@@ -44,11 +44,11 @@ def without(desired: DesiredState, obstacles: Iterable[Obstacle]) -> DesiredStat
 
 
 def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> Plan:
-    """Return a plan that tells of obstacles, and changes nothing that they keep from being changed.
+    """Return a plan that reports obstacles, and lacks the changes that they prevent.
 
     Args:
-        plan: what could be planned, without the sections that are not read.
-        obstacles: in the order in which they are told.
+        plan: the plan of the sections that were read.
+        obstacles: in the order in which they are reported.
         kinds: all kinds; the sections of a target are in their order.
     """
     by_target: dict[Target, list[Obstacle]] = {}
@@ -65,7 +65,7 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
 
 
 def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mapping[str, int]) -> TargetPlan:
-    """Return a target with what is in its way: of its sections, in their order, and then of the whole."""
+    """Return a target with its obstacles: those of its sections, in their order, then those of the target."""
     of_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
     read_only = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "read only"}
     gone = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "not applicable"}
@@ -94,13 +94,13 @@ def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mappin
 
 
 def _closes(obstacle: Obstacle) -> bool:
-    """Return whether nothing of a target is changed."""
+    """Return whether an obstacle prevents all changes of a target."""
     return obstacle.effect == "read only" and not obstacle.where.section
 
 
 def _left_out(obstacle: Obstacle) -> Finding:
-    """Return what is said of a section that is not read."""
+    """Return the finding about a section that is not read."""
     if obstacle.effect == "not applicable":
         return not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)
     problem = as_problem(obstacle)
-    return hold_back(problem, obstacle.exceptions) if obstacle.effect == "excepted" else problem
+    return excepted_problem(problem, obstacle.exceptions) if obstacle.effect == "excepted" else problem

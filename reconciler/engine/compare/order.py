@@ -1,4 +1,4 @@
-"""The order of objects that refer to one another. Pure."""
+"""The order in which the objects of a collection are planned, so that references exist: `arranged`. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from reconciler.model.targets import Key
 def arranged(
     part: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> Mapping[Key, Resource | None]:
-    """Return what is wanted in the order in which it is planned, under the names that live objects have."""
+    """Return the wanted objects in planning order, under the names that live objects have."""
     by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}
     if part.names.arrange:
         return part.names.arrange(by_name, live)
@@ -36,9 +36,9 @@ def arranged(
 
 
 def topological(missing: Iterable[Key], references: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
-    """Return names in generations: each name refers only to those of earlier ones, as far as they are among them.
+    """Return names in generations: each name refers only to names of earlier generations, or outside.
 
-    The last generation is of those that refer to themselves in a circle, and of those that refer to them.
+    The last generation has the names that refer to themselves in a circle, and the names that refer to these.
     """
     places = {name: place for place, name in enumerate(missing)}
     above = {name: places.keys() & references[name] for name in places}

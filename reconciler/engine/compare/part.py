@@ -1,4 +1,4 @@
-"""One declared part of a section, with what planning it takes. Pure."""
+"""`DeclaredPart`: the input for planning one part of a section. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,17 +19,17 @@ PartType = TypeVar("PartType", bound=Singleton | Collection)
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPart(Generic[PartType]):
-    """One part of a declared section, and what planning it takes besides its live objects.
+    """One part of a declared section, and the facts that planning needs besides its live objects.
 
     Attributes:
         section: the declaration.
         part: the endpoint.
         live: its IDs, and when it was read.
-        objects: all that its list shows; None if it is none, or was not read whole.
+        objects: all entries of its list; None for a settings record.
         grace: see `DesiredState.grace`.
-        exceptions: those of the section that are not over.
-        earlier: what the plan changes before.
-        siblings: the objects of the collection, where some refer to others.
+        exceptions: the section's exceptions that have not expired.
+        earlier: the earlier changes of the plan.
+        siblings: the objects of the collection, if objects can refer to others of it.
     """
 
     section: Section
@@ -43,7 +43,7 @@ class DeclaredPart(Generic[PartType]):
 
     @property
     def place(self) -> PartAddress:
-        """Where the part is in live state."""
+        """The address of the part in live state."""
         return self.section.target, self.section.kind, self.part.name
 
     def address(self, name: Key | None = None) -> Address:
@@ -51,10 +51,10 @@ class DeclaredPart(Generic[PartType]):
         return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
 
     def declared_until(self, record: LiveRecord) -> str:
-        """Return the commit that declared what is no longer declared, and is deleted for that; empty for others."""
+        """Return the last commit that declared an object which is to be deleted; empty for other objects."""
         number = None if record.below else record.id
         return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Finding:
-        """Return a problem of an object, or of the part itself."""
+        """Return a problem of an object, or of the part as a whole."""
         return as_problem(Obstacle(self.address(name), reason, remedy), field=field)

@@ -1,19 +1,24 @@
-"""The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
+"""The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
 
-from reconciler.engine.compare.bared import keeping_at_the_top, with_bared
-from reconciler.engine.compare.collections import plan_collection, without_itself
+from reconciler.engine.compare.collections import plan_collection, without_own_project
 from reconciler.engine.compare.creation import as_created, existing
 from reconciler.engine.compare.earlier import NOTHING_EARLIER, ChangesAbove, Earlier
-from reconciler.engine.compare.exceptions import PartExceptions, about_section, hold_back, less_excepted
+from reconciler.engine.compare.exceptions import (
+    PartExceptions,
+    excepted_problem,
+    excepting_section,
+    without_excepted_settings,
+)
 from reconciler.engine.compare.objects import plan_settings
 from reconciler.engine.compare.obstacles import as_problem
 from reconciler.engine.compare.part import DeclaredPart
-from reconciler.engine.compare.references import gone_by
+from reconciler.engine.compare.references import deleted_ids
+from reconciler.engine.compare.widened import with_kept_in_top_groups, with_widened
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.exceptions import DeclaredException
@@ -36,7 +41,7 @@ from reconciler.model.targets import Address, Key, Level, Target
 
 @dataclass(frozen=True, slots=True)
 class PartPlanners:
-    """How a settings record and how a collection is planned; see `plan_settings` and `plan_collection`."""
+    """The functions that plan a settings record and a collection; see `plan_settings` and `plan_collection`."""
 
     settings: Callable[[DeclaredPart[Singleton], Resource, LiveRecord], Sequence[Step]] = plan_settings
     collection: Callable[
@@ -54,41 +59,42 @@ def make_plan(
     desired: DesiredState,
     live: LiveState,
     kinds: Kinds,
-    earlier: Plan = NO_PLAN,
+    previous_plan: Plan = NO_PLAN,
     planners: PartPlanners = AS_DECLARED,
 ) -> Plan:
-    """Compare desired with live state.
+    """Compare desired state with live state.
 
-    While the plan has lookups, what depends on them is left out of it: see `records.with_lookups`, and plan again.
+    A plan with lookups lacks the steps that depend on them: answer them by `lookups.with_lookups`, and plan again.
 
     Args:
-        desired: what is wanted.
-        live: what is there.
+        desired: the declared state.
+        live: the live state.
         kinds: all kinds.
-        earlier: the plan before the last lookups were answered: its targets that need none are not planned again.
-        planners: how parts are planned.
+        previous_plan: the plan before the last lookups; its targets without lookups are not planned again.
+        planners: the functions that plan parts.
     """
     above = ChangesAbove(kinds)
-    waits = any(target.target.level is Level.GROUP and target.lookups for target in earlier.targets)
-    done_before = () if waits else (target.without_keeps() for target in earlier.targets if not target.lookups)
+    # A lookup of a group may change what is possible below it: then every target is planned again.
+    waits = any(target.target.level is Level.GROUP and target.lookups for target in previous_plan.targets)
+    done_before = () if waits else (target.without_keeps() for target in previous_plan.targets if not target.lookups)
     settled = {target.target: target for target in done_before}
     planned: list[TargetPlan] = []
     for target in desired.targets:
         done = settled.get(target.target)
         planned.append(done or plan_target(target, live, kinds, desired.grace, planners, above=above))
         above.add(planned[-1])
-    if above.ends_some_at_the_top and not any(target.lookups for target in planned):
-        tops = {target.target: above.at_the_top(target) for target in desired.targets}
-        planned = keeping_at_the_top(planned, tops, live, kinds)
+    if above.deletes_in_top_groups and not any(target.lookups for target in planned):
+        tops = {target.target: above.in_top_group(target) for target in desired.targets}
+        planned = with_kept_in_top_groups(planned, tops, live, kinds)
     excepts = any(target.exceptions for target in desired.targets)
     # Of a target that does not exist, all is read and planned again once it is created.
-    there = existing(desired, live.absent) if live.absent else desired
-    kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
+    current = existing(desired, live.absent) if live.absent else desired
+    kept = without_excepted_settings(current, live.read_at.date(), kinds) if excepts else current
     affected = (section for target in kept.targets for section in target.sections if above.may_affect(section))
-    again: dict[Target, list[Keep]] = {}
+    replanned: dict[Target, list[Keep]] = {}
     for section in affected:
-        again.setdefault(section.target, []).append(_kept(section))
-    return Plan(tuple(target.adding(*again.get(target.target, ())) for target in planned))
+        replanned.setdefault(section.target, []).append(_settings_to_replan(section))
+    return Plan(tuple(target.adding(*replanned.get(target.target, ())) for target in planned))
 
 
 def plan_target(
@@ -100,7 +106,7 @@ def plan_target(
     *,
     above: ChangesAbove | None = None,
 ) -> TargetPlan:
-    """Plan one target, given the changes of the plan to the groups above."""
+    """Plan one target, given the changes of the plan to the groups above it."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(exception for exception in target.exceptions if exception.section in declared)
@@ -113,12 +119,12 @@ def plan_target(
         labels=dict(target.labels),
     )
     today = live.read_at.date()
-    obstacle = _absence(target, live, kinds, today)
+    obstacle = _target_obstacle(target, live, kinds, today)
     if obstacle is not None:
         problem = as_problem(obstacle.at(target.target.address))
         return replace(empty, sections={"": 0, **{section.kind: 0 for section in target.sections}}, items=(problem,))
     above = above or ChangesAbove(kinds)
-    at_the_top = above.at_the_top(target)
+    in_top_group = above.in_top_group(target)
     planned = empty
     for section in target.sections:
         alone = plan_section(
@@ -128,7 +134,7 @@ def plan_target(
             grace,
             planners,
             exceptions=target.excepts(section.kind, today),
-            earlier=above.before(section, at_the_top, planned),
+            earlier=above.changes_before(section, in_top_group, planned),
         )
         planned = replace(
             planned,
@@ -136,9 +142,9 @@ def plan_target(
             items=(*planned.items, *alone.items),
             lookups=planned.lookups | alone.lookups,
         )
-    whole = with_bared(planned, live, kinds, at_the_top)
-    standing = live.absent.get(target.target.identity)
-    return as_created(whole, standing) if isinstance(standing, ToCreate) else whole
+    whole = with_widened(planned, live, kinds, in_top_group)
+    absent_target = live.absent.get(target.target.identity)
+    return as_created(whole, absent_target) if isinstance(absent_target, ToCreate) else whole
 
 
 def plan_section(
@@ -151,7 +157,7 @@ def plan_section(
     exceptions: Sequence[DeclaredException] = (),
     earlier: Earlier = NOTHING_EARLIER,
 ) -> TargetPlan:
-    """Plan one section, as a target that has no other."""
+    """Plan one section, as the plan of a target that has no other section."""
     unread: dict[tuple[type[Step], str], Step] = {}
     steps: list[Step] = []
     count = 0
@@ -170,14 +176,15 @@ def plan_section(
             case _, wanted, Unreadable() as unreadable:
                 cause = unreadable.cause or Obstacle(at.address(), unreadable.reason)
                 step = _unread(at, wanted, cause)
+                # The parts of one section mostly fail for one reason, which is reported once.
                 unread.setdefault((type(step), cause.reason), step)
             case Singleton(), Resource() as wanted, LiveRecord() as record:
                 steps += planners.settings(at, wanted, record)
             case Collection(), Mapping() as wanted, Objects() as objects:
-                others = without_itself(at, objects.own)
+                others = without_own_project(at, objects.own)
                 count += len(others)
                 planned = planners.collection(at, wanted, others)
-                steps += (*planned, *_unplanned(at, objects, planned))
+                steps += (*planned, *_inherited_and_hidden(at, objects, planned))
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     steps = [*unread.values(), *steps]
@@ -191,34 +198,35 @@ def plan_section(
 
 
 def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
-    """Return the problem of a part that could not be read, unless exceptions hold back all of it."""
+    """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
-    held = at.exceptions.about_all(wanted, prune=at.section.prune)
-    return hold_back(problem, held) if held else problem
+    held = at.exceptions.excepting_all(wanted, prune=at.section.prune)
+    return excepted_problem(problem, held) if held else problem
 
 
-def _unplanned(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield what a list shows besides what is planned: objects of targets above, and entries that nobody can see."""
+def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"
         yield Finding(at.address(record.names[0]), "inherited", reason, data={"holder": holder.name})
-    gone = gone_by([step for step in steps if isinstance(step, Update | Delete)])
+    gone = deleted_ids([step for step in steps if isinstance(step, Update | Delete)])
     for record, field in objects.hidden:
         if record.id not in gone:
             reason = f"keeps {field} that this token cannot see"
             yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
 
 
-def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
-    """Return one reason instead of many where nothing of a target is visible; None where something is.
+def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
+    """Return one obstacle for a target of which no part is visible; None if any part is.
 
-    A target that is to be created is planned against nothing, and one of which exceptions hold back all needs none.
+    A target to be created is planned against nothing. A target whose declarations are all excepted has no obstacle.
     """
-    standing = live.absent.get(target.target.identity)
-    if standing is not None:
-        return standing if isinstance(standing, Obstacle) else None
+    absent_target = live.absent.get(target.target.identity)
+    if absent_target is not None:
+        return absent_target if isinstance(absent_target, Obstacle) else None
     held = (
-        about_section(section, target.excepts(section.kind, today), kinds[section.kind]) for section in target.sections
+        excepting_section(section, target.excepts(section.kind, today), kinds[section.kind])
+        for section in target.sections
     )
     if not live.shows_nothing_of(target) or all(held):
         return None
@@ -226,8 +234,8 @@ def _absence(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) 
     return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")
 
 
-def _kept(section: Section) -> Keep:
-    """Return settings that are planned again after a group above them was changed: all that is declared of them."""
+def _settings_to_replan(section: Section) -> Keep:
+    """Return the declared settings of a section that is planned again after a group above it was changed."""
     fields: dict[str, Json] = {}
     for wanted in section.wanted.values():
         settings = cast("Resource", wanted)  # objects are never inherited

@@ -1,14 +1,14 @@
-"""What the names stand for that objects hold: targets, members, other objects, words of a list. Pure.
+"""The resolution of names in declared fields to IDs: of targets, members, other objects and words of lists. Pure.
 
-A name without an answer is a problem, or a lookup to make before its object can be planned.
+A name without an ID is a problem, or a lookup to make before its object can be planned. Begin with `ids_in`.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.engine.compare.creation import archive_around
-from reconciler.engine.compare.matching import Matches, crowd
+from reconciler.engine.compare.creation import archive_containing
+from reconciler.engine.compare.matching import Matches, too_many_objects
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import fields_of, numbers_of, quoted, with_rows
@@ -22,22 +22,22 @@ from reconciler.model.state import CALLER, Known, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level, Target
 
 USERS = ROSTERS["user"].suffix
-"""The list that has the users whom fields name."""
+"""The list of the users that fields may name."""
 
 NO_OBJECT = 0
-"""The ID of no object."""
+"""An ID that no object has."""
 
 Unanswered = tuple[str, Finding | Lookup]
-"""A field with a name that is not known, and why, or the lookup to make."""
+"""A field with an unknown name, and the problem or the lookup to make."""
 
 
 def resolve(
     at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[LiveRecord]
 ) -> tuple[dict[Key, int], dict[Key, Finding | Reference]]:
-    """Return the numeric IDs of the targets that names refer to; for names without one, the problem or the lookup.
+    """Return the numeric IDs of the targets that names refer to; for other names, the problem or the lookup.
 
-    Both are empty where names are just names. A name that must not exist is looked up only where the service shows some
-    objects by their IDs alone.
+    Both are empty if the collection's names refer to no targets. A name that must not exist is looked up only where the
+    service shows some objects by their IDs alone.
     """
     ids: dict[Key, int] = {}
     unresolved: dict[Key, Finding | Reference] = {}
@@ -45,6 +45,7 @@ def resolve(
     if level is None:
         return ids, unresolved
     shown = {at.part.identity(name): record.id for record in live for name in record.names}
+    # An entry shown by ID alone may be the one that must not exist: only then its ID is needed.
     hidden = any(not isinstance(record.names[0], str) for record in live)
     for name, resource in declared.items():
         key = at.part.identity(name)
@@ -65,7 +66,7 @@ def resolve(
 def with_siblings(
     at: DeclaredPart[Collection], matches: Matches, live: Sequence[LiveRecord]
 ) -> tuple[Siblings, Matches]:
-    """Return the objects of a collection, and the matches, all under their future names."""
+    """Return the objects of a collection and its matches, all under their future names."""
     part = at.part
     renames = [pair for pair in matches.pairs if pair.former is not None]
     renamed = {pair.record.id: pair.name for pair in renames}
@@ -90,7 +91,7 @@ def with_siblings(
 
 
 def _circular(above: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]]:
-    """Return the fields and identities that refer to themselves, through others or not; see `Siblings.above`."""
+    """Return the fields and identities that refer to themselves, directly or through others; see `Siblings.above`."""
     circular: set[tuple[str, Key]] = set()
     passed: set[tuple[str, Key]] = set()
     for start in above:
@@ -105,8 +106,8 @@ def _circular(above: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]
     return frozenset(circular)
 
 
-def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:
-    """Yield each field with the name of an object of the collection, or a word of a list, that is not there."""
+def unresolved_references(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:
+    """Yield each field that names an object of the collection, or a word of a list, that does not exist."""
     yield from _unlisted(at, name, wanted)
     part = at.part
     for field, key in part.references(wanted).items():
@@ -115,7 +116,10 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
         if circle:
             yield field, at.problem(name, f"would refer to itself: {circle}", "break the circle", field=field)
         elif len(namesakes) > 1:
-            yield field, at.problem(name, crowd(namesakes, f'the name "{key}"'), "write its ID instead", field=field)
+            yield (
+                field,
+                at.problem(name, too_many_objects(namesakes, f'the name "{key}"'), "write its ID instead", field=field),
+            )
         elif any(id(record) in at.siblings.deleted for record in namesakes):
             yield field, at.problem(name, f'this plan deletes the {part.title} "{key}"', "declare it", field=field)
         elif not namesakes and key not in at.siblings.created:
@@ -123,8 +127,8 @@ def unrelated_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) 
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
-def ending_fields(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
-    """Yield a problem for each field that names somebody whom the plan deletes or renames."""
+def ended_subjects(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Finding]]:
+    """Yield a problem for each field that names a user whom the plan deletes or renames."""
     ended = at.earlier.ended
     for field, listed in _subjects_in(at.part, wanted):
         for obstacle in (ended[one] for one in listed if one in ended):
@@ -140,14 +144,14 @@ def _subjects_in(part: Collection, wanted: Resource) -> Iterator[tuple[str, Sequ
             yield field, [("user", called) for called in names]
 
 
-def _circle(siblings: Siblings, field: str, start: Key) -> str:
+def _circle(siblings: Siblings, field: str, name: Key) -> str:
     """Return the names through which an object would refer to itself; empty if it would not."""
-    if (field, start) not in siblings.circular:
+    if (field, name) not in siblings.circular:
         return ""
-    passed = [start]
-    while (above := siblings.above[field, passed[-1]]) != start:
+    passed = [name]
+    while (above := siblings.above[field, passed[-1]]) != name:
         passed.append(above)
-    return " > ".join(map(str, (*passed, start)))
+    return " > ".join(map(str, (*passed, name)))
 
 
 def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[Unanswered]:
@@ -167,7 +171,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         elif not strange <= names.keys():
             unknown = sorted(strange - names.keys())
             reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
-            group = archive_around(at.section.target, at.live.archives)
+            group = archive_containing(at.section.target, at.live.archives)
             remedy = f"or plan again once the archive of group {group} has arrived" if group else "or create it first"
             yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
@@ -180,17 +184,17 @@ def ids_in(
     *,
     anew: bool = False,
 ) -> tuple[FieldIds, list[Unanswered]]:
-    """Return the IDs of those whom the fields of an object name, and the fields with a name that has none.
+    """Return the IDs of the subjects that the fields of an object name, and the fields with a name without an ID.
 
-    A field with such a name is not sent at all: with a part of its list, the object would be another one. An entry that
-    is there stays there, also when its user has left the project; who comes must be one whom the service takes.
+    A field with such a name is not sent at all, since a partial list would mean something else. An existing entry is
+    kept, even if its user has left the project; a new entry must name a subject that the service accepts.
 
     Args:
         at: the collection.
         name: the object's name.
         wanted: the fields that are sent.
         record: the object as it was read, whose entries show their IDs; None if it is to be created.
-        anew: whether another object takes its place, so that all its entries come.
+        anew: whether a new object replaces it, so that all its entries are new.
     """
     shown = record.entries if record else {}
     rows = [row for listed in shown.values() for row in listed]
@@ -209,22 +213,22 @@ def ids_in(
                 numbers[who, called] = number
                 remarks += _remarks(at, who, called, number, field)
             else:
-                unanswered.append((field, _step(at, name, field, number)))
+                unanswered.append((field, _problem_or_lookup(at, name, field, number)))
     for field, named, names in at.part.named_in(wanted):
         for called in names:
             own = [row.id for row in shown.get(field, ()) if row.shown == called]
-            left = _ids_for(at, named, called, own)
-            if isinstance(left, Obstacle | Reference | Vocabulary):
-                unanswered.append((field, _step(at, name, field, left)))
+            ids = _ids_for(at, named, called, own)
+            if isinstance(ids, Obstacle | Reference | Vocabulary):
+                unanswered.append((field, _problem_or_lookup(at, name, field, ids)))
                 continue
-            named_ids[field, called] = left
+            named_ids[field, called] = ids
             if named.within == USERS:
-                remarks += (line for number in left for line in _remarks(at, "user", called, number, field))
+                remarks += (line for number in ids for line in _remarks(at, "user", called, number, field))
     return FieldIds(numbers, named_ids, tuple(dict.fromkeys(remarks))), unanswered
 
 
 def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
-    """Return an object whose entries have the names that are known by now, where the service shows numbers alone."""
+    """Return an object whose entries have their known names, where the service shows only IDs."""
     rows = {field: named_by(listed, numbers) for field, listed in record.entries.items()}
     return (
         record
@@ -233,11 +237,11 @@ def with_names(record: LiveRecord, numbers: Numbers) -> LiveRecord:
     )
 
 
-def called_as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
-    """Return an object with the names of the entries that a change has found or sent by number.
+def with_sent_names(record: LiveRecord, change: Create | Update) -> LiveRecord:
+    """Return an object whose entries have the names that a change has sent by ID.
 
-    Who is hidden from the token is read as a number alone: if as many of those that were sent are there as names are
-    lacking, these are theirs.
+    A subject that is hidden from the token is read as an ID alone: if the number of such entries that were sent equals
+    the number of missing names, the names are matched to them.
     """
     record = with_names(record, numbers_of(change.read)) if isinstance(change, Update) else record
     bodies = [value for request in change.requests for value in (request.body or {}).values()]
@@ -259,28 +263,30 @@ def called_as_sent(record: LiveRecord, change: Create | Update) -> LiveRecord:
 
 
 def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: Json, field: str) -> Iterator[str]:
-    """Yield what is to be told of a user who comes and cannot do anything: the service takes blocked users."""
-    known = _listed(at, who)
+    """Yield a remark if a new entry names a user without access: the service accepts blocked users."""
+    known = _nameable_subjects(at, who)
     if who == "user" and isinstance(known, Known) and number in known.unfit:
         yield f"{field}: {called} is {known.unfit[number]}, and counts for nothing until that ends"
 
 
-def _step(at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup) -> Finding | Lookup:
+def _problem_or_lookup(
+    at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup
+) -> Finding | Lookup:
     if isinstance(answer, Obstacle):
         return at.problem(name, answer.reason, answer.remedy, field=field)
     return answer
 
 
 def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None) -> int | Obstacle | Lookup:
-    """Return the ID of a user, a group or a deploy key that comes; or why it cannot; or the lookup to make.
+    """Return the ID of a new user, group or deploy key; or the obstacle to naming it; or the lookup to make.
 
     Args:
         at: the collection.
-        who: what it is.
+        who: the kind of subject.
         called: its name or ID, as the entry has it.
-        number: its ID, if that is known.
+        number: its ID, if it is known.
     """
-    known = _listed(at, who)
+    known = _nameable_subjects(at, who)
     match known:
         case Vocabulary():
             return known
@@ -291,15 +297,15 @@ def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: i
             return at.live.ids.get(reference, reference) if number is None else number
     numbers = known.get(str(called), ()) if number is None else (number,) * known.has(number)
     if numbers:
-        return _fit(at, who, called, numbers, known)
+        return _usable_id(at, who, called, numbers, known)
     reason = ROSTERS[who].unknown.format(_quoted(called))
-    return _beyond_the_lists(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
+    return _unlisted_subject_id(at, who, called, number) or Obstacle(at.address(), reason, ROSTERS[who].remedy)
 
 
-def _fit(
+def _usable_id(
     at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known: Known
 ) -> int | Obstacle:
-    """Return the ID of somebody who is listed, or why they cannot stand in a rule."""
+    """Return the ID of a listed subject, or the obstacle to naming it in a rule."""
     roster, reason = ROSTERS[who], known.unfit.get(numbers[0], "")
     if len(numbers) > 1:
         several = f"{len(numbers)} deploy keys have this title: {_quoted(called)}"
@@ -313,19 +319,19 @@ def _quoted(called: str | int) -> str:
     return f'"{called}"' if isinstance(called, str) else f"with the ID {called}"
 
 
-def _listed(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
-    """Return all whom an entry may name; see `_names_in`."""
+def _nameable_subjects(at: DeclaredPart[Collection], who: Who) -> Known | Obstacle | Vocabulary | None:
+    """Return all subjects of a kind that an entry may name; see `_names_in`."""
     roster = ROSTERS[who]
     vocabulary = Vocabulary(at.section.target, roster.suffix, roster.key, roster.id_key, roster.within)
     return _names_in(at, vocabulary, is_inherited=roster.is_inherited)
 
 
-def _beyond_the_lists(
+def _unlisted_subject_id(
     at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None
 ) -> int | Lookup | None:
-    """Return the ID of somebody who comes, whom the service takes although no list has them; or the lookup to make.
+    """Return the ID of a subject that is in no list but that the service accepts, or the lookup to make.
 
-    That is an invited group which this token cannot see, and in a new project whoever creates it.
+    This is an invited group that the token cannot see, and the creator of a new project.
     """
     target = at.section.target
     is_new = isinstance(target.ref, str) and bool(at.live.created(target.level, target.ref))
@@ -343,16 +349,16 @@ def _beyond_the_lists(
 def _ids_for(
     at: DeclaredPart[Collection], named: Named, name: str, shown: Sequence[int]
 ) -> Sequence[Json] | Obstacle | Lookup:
-    """Return the IDs for a name, or what stands for them in a body, or why there is none, or what to look up.
+    """Return the IDs for a name, or placeholders for them; or the obstacle, or the lookup to make.
 
     Args:
         at: the collection.
-        named: what the field holds.
+        named: the relation of the field.
         name: in canonical form.
         shown: the IDs that the object itself shows.
     """
-    changes, above = _changes(at, named)
-    gone = gone_by(changes) | gone_by(above)
+    changes, above = _changes_of_named(at, named)
+    gone = deleted_ids(changes) | deleted_ids(above)
     shows = [number for number in shown if number not in gone]
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
@@ -360,7 +366,7 @@ def _ids_for(
         return ({ID_OF: f"group {name}"},)
     if shows:
         return shows
-    known = _known(at, named, name)
+    known = _ids_by_name(at, named, name)
     if not isinstance(known, Mapping):
         return known
     numbers = known.get(name, ())
@@ -368,21 +374,21 @@ def _ids_for(
         str(change.address.target).casefold() for change in above if change.address.name == name and makes(change)
     ]
     # A name that the target and a group above it both have stands for both.
-    left: list[Json] = [
+    ids: list[Json] = [
         *(number for number in numbers if number not in gone),
         *({CREATED: name, SECTION: named.section, OWNER: owner} for owner in owners),
     ]
-    return left or _missing(at, named, name, is_gone=bool(numbers))
+    return ids or _unknown_object(at, named, name, is_gone=bool(numbers))
 
 
-def _changes(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
-    """Return what the plan changes of the objects that a field names: here, and in the topmost group above."""
+def _changes_of_named(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
+    """Return the plan's changes to the objects that a field names: in the same target, and in the top-level group."""
     here = at.earlier.here.get(named.section, ()) if named.section else ()
-    return here, at.earlier.at_the_top.get(named.section, ())
+    return here, at.earlier.in_top_group.get(named.section, ())
 
 
-def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: bool) -> Obstacle:
-    """Return why a name stands for nothing: by what follows from what."""
+def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: bool) -> Obstacle:
+    """Return the obstacle of a name without an object: it is deleted, has a problem, or is unknown."""
     if is_gone:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
     if (named.section, name) in at.earlier.broken:
@@ -393,26 +399,28 @@ def _missing(at: DeclaredPart[Collection], named: Named, name: str, *, is_gone: 
     return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
 
 
-def losing(at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord) -> dict[str, Finding]:
-    """Return a problem for each declared field that names what the plan deletes, although it changes nothing there."""
+def lost_references(
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, record: LiveRecord
+) -> dict[str, Finding]:
+    """Return a problem for each unchanged field that names an object which the plan deletes."""
     problems: dict[str, Finding] = {}
     for field, named, names in at.part.named_in(wanted):
-        gone = gone_by([change for changes in _changes(at, named) for change in changes])
+        gone = deleted_ids([change for changes in _changes_of_named(at, named) for change in changes])
         ending = (row for row in record.entries.get(field, ()) if row.id in gone and row.shown in names)
         for row in ending:
-            missing = _missing(at, named, row.shown, is_gone=True)
+            missing = _unknown_object(at, named, row.shown, is_gone=True)
             problems[field] = at.problem(name, missing.reason, missing.remedy, field=field)
     return problems
 
 
-def gone_by(changes: Iterable[Change]) -> set[int | None]:
-    """Return the IDs of the objects that are deleted, also to come back under another name."""
+def deleted_ids(changes: Iterable[Change]) -> set[int | None]:
+    """Return the IDs of the deleted objects, including those that are recreated under another name."""
     renamed = {change.read.id for change in changes if isinstance(change, Update) and makes_anew(change)}
     return renamed | {change.read.id for change in changes if isinstance(change, Delete)}
 
 
-def _known(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obstacle | Lookup:
-    """Return the IDs by name of all that a field may name; of groups, which are in no list, of that one."""
+def _ids_by_name(at: DeclaredPart[Collection], named: Named, name: str) -> Known | Obstacle | Lookup:
+    """Return the IDs by name of all objects that a field may name; for a group, only its own ID."""
     target, section = at.section.target, named.section
     if not named.within:
         reference = Reference(Level.GROUP, name)
@@ -441,7 +449,7 @@ def _by_name(named: Iterable[tuple[str, tuple[int, ...]]]) -> Known:
 
 
 def _in_top_group(at: DeclaredPart[Collection], named: Named, path: str) -> Known | Obstacle | Vocabulary:
-    """Return what a field of a project that does not exist yet may name: the objects of its top-level group."""
+    """Return the objects that a field of a project to be created may name: those of its top-level group."""
     vocabulary = Vocabulary(Target(Level.GROUP, path), named.within, named.key)
     return Known() if at.live.created(Level.GROUP, path) else at.live.names.get(vocabulary, vocabulary)
 

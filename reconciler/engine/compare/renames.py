@@ -1,6 +1,6 @@
-"""Deletions and creations of a plan that look like renames. Pure.
+"""Hints about deletions and creations that look like renames; `rename_hints` finds them. Pure.
 
-A rename without `renamed_from` is a deletion and a creation: whatever refers to the object is lost.
+A rename without `renamed_from` is a deletion and a creation: all references to the object are lost.
 """
 
 import json
@@ -21,7 +21,7 @@ from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
 MIN_NAME_LENGTH = 4
-"""Names with fewer letters and digits than this are not alike if one differs."""
+"""The fewest letters and digits of names that count as similar if one character differs."""
 
 NAME_PART = re.compile(r"\d+|[^\W\d_]+")
 
@@ -32,7 +32,7 @@ Shape = tuple[str, ...]
 """Names of fields, sorted."""
 
 Signs = tuple[Callable[[], Collection[Hashable]], ...]
-"""Each returns what an object has in common with others that it resembles, from the strongest sign to the weakest."""
+"""Functions that return values which similar objects share, from the strongest sign of a rename to the weakest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class RenameHint:
 
 
 def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHint, ...]:
-    """Return what looks like a rename, once for each item of the manifests, by file and line.
+    """Return one hint for each item of the manifests that looks like a rename, by file and line.
 
     A deletion and a creation look like one if their names are the same but for case, punctuation and leading zeros, or
     all declared fields agree, or the names differ in one letter; and if that is true of no other deletion or creation
@@ -74,10 +74,10 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
             if declared_at is not None:
                 place, (name, *former) = declared_at
                 hints.append(RenameHint(section, created.address.title, name, tuple(former), place, targets=1))
-    return united(hints)
+    return merged_hints(hints)
 
 
-def united(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
+def merged_hints(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
     """Return one hint for each item of the manifests, by file and line."""
     items: dict[tuple[str, str, str], list[RenameHint]] = {}
     for hint in hints:
@@ -101,7 +101,7 @@ def _place(hint: RenameHint) -> tuple[str, int, str, str]:
 def _pairs(
     section: str, of_section: Sequence[Change], kinds: Kinds, declared: Declared
 ) -> Iterator[tuple[Delete, Create]]:
-    """Yield the deletions and creations that look like renames, where an update can do instead."""
+    """Yield the deletions and creations that look like renames and that an update can replace."""
     for part in kinds[section].parts:
         if not (
             isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.writes.update is not None
@@ -130,7 +130,7 @@ def _pairs(
 
 
 def _compared(deleted: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
-    """Yield the fields in which a deleted object may agree with new ones.
+    """Yield the shapes in which a deleted object may agree with new ones.
 
     Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
     not exist.
@@ -142,19 +142,19 @@ def _shape(fields: Fields) -> Shape:
     return tuple(sorted(fields)) if any(value is not None for value in fields.values()) else ()
 
 
-def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
-    """Return by what a created or deleted object resembles others.
+def _signs(change: Change, fields: Fields, compared_shapes: Iterable[Shape]) -> Signs:
+    """Return the signs by which a created or deleted object resembles others.
 
     Args:
         change: the creation or deletion.
         fields: of the object.
-        shapes: the fields to compare.
+        compared_shapes: the fields to compare.
     """
     ref = change.address.target.ref
     name = str(change.address.name).casefold()
     # The patterns of a project begin with its path, and are not alike because of it.
     words = NAME_PART.findall(name.replace(ref.casefold(), "") if isinstance(ref, str) and "/" in ref else name)
-    compared = list(shapes)
+    compared = list(compared_shapes)
 
     def spelling() -> set[Hashable]:
         return {tuple(int(word) if word.isdecimal() else word for word in words)} if words else set()
@@ -175,26 +175,27 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
 
 
 def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
-    """Yield the positions of an old and a new object that share a sign with each other alone, strongest sign first."""
+    """Yield the positions of old and new objects that share a sign only with each other, strongest sign first."""
     went, came = dict(enumerate(old)), dict(enumerate(new))
+    # A pair found by a strong sign is gone before weaker signs are compared, so that it makes no other pair ambiguous.
     for strength in range(len(old[0]) if old else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
         for side, signs in enumerate((went, came)):
             for position, signs_of in signs.items():
                 for sign in signs_of[strength]():
                     by_sign.setdefault(sign, (set(), set()))[side].add(position)
-        to_new = _others(by_sign.values())
-        to_old = _others((others, those) for those, others in by_sign.values())
+        to_new = _candidates(by_sign.values())
+        to_old = _candidates((others, those) for those, others in by_sign.values())
         for one, (other, *more) in to_new.items():
             if not more and to_old[other] == {one}:
                 del went[one], came[other]
                 yield one, other
 
 
-def _others(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
-    """Return with which of the others each of these is, as far as it takes to know whether it is more than one."""
+def _candidates(sides: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
+    """Map each position to its candidates on the other side, at most two: one is a match, two are ambiguous."""
     partners: dict[int, set[int]] = {}
-    for these, others in pairs:
+    for these, others in sides:
         few = set(islice(others, 2))
         for position in these if few else ():
             partners.setdefault(position, set()).update(few)

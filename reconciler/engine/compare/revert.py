@@ -1,6 +1,6 @@
-"""The way back from an apply: each change is undone, if its object still is as the apply left it. Pure.
+"""The revert of an apply: each change is undone, if its object is unchanged since. `WayBack.plan` is the entry. Pure.
 
-Here is decided which live object a change is about and what that is to become; the ordinary planner plans the rest.
+This module finds the live object of each change and its former values; the ordinary planner plans the changes.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from reconciler.engine.compare.objects import plan_settings
 from reconciler.engine.compare.obstacles import with_obstacles
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.planner import NO_PLAN, PartPlanners, make_plan
-from reconciler.engine.compare.references import called_as_sent
+from reconciler.engine.compare.references import with_sent_names
 from reconciler.model.diff import Fields, as_before, fields_of, quoted, restorable
 from reconciler.model.endpoints import STATE, Collection, Singleton
 from reconciler.model.item import Create, Delete, Finding, Outcome, Update, hints
@@ -36,15 +36,15 @@ NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
 class WayBack:
-    """The way back from an apply.
+    """The revert of an apply.
 
     Args:
-        targets: with what became of their changes.
+        targets: with the outcomes of their changes.
         kinds: all kinds.
         digest: of the report.
 
     Attributes:
-        left: what the apply left, as a desired state: it says what is to be read, and how.
+        left: the result of the apply as a desired state, which decides what is read, and how.
     """
 
     def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
@@ -72,32 +72,32 @@ class WayBack:
         left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
         self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
 
-    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: Plan = NO_PLAN) -> Plan:
-        """Plan the way back; see `make_plan`.
+    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
+        """Plan the revert; see `make_plan`.
 
         Args:
-            left: all of `WayBack.left`, or some targets and sections of it.
-            live: what is there now.
+            left: `WayBack.left`, or some targets and sections of it.
+            live: the live state.
             kinds: all kinds.
-            earlier: see `make_plan`.
+            previous_plan: see `make_plan`.
         """
         targets = (
-            replace(target, sections=tuple(self._before(section, live) for section in target.sections))
+            replace(target, sections=tuple(self._with_former_settings(section, live) for section in target.sections))
             for target in left.targets
         )
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
-        return with_obstacles(make_plan(before, live, kinds, earlier, planners), self._created.values(), kinds)
+        return with_obstacles(make_plan(before, live, kinds, previous_plan, planners), self._created.values(), kinds)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
-            left = {part.name: self._left(target, kind, part) for part in kind.parts}
+            left = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
             wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
-    def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
-        """Return the state of a part after the apply; None if it did nothing there."""
+    def _applied_part(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
+        """Return the state of a part after the apply; None if the apply changed nothing there."""
         place = target, kind.name, part.name
         if place in self._settings:
             model = part.model if kind.split else kind.models[target.level]
@@ -110,8 +110,8 @@ class WayBack:
         }
         return left or None
 
-    def _before(self, section: Section, live: LiveState) -> Section:
-        """Return a section with its settings as they were before the apply."""
+    def _with_former_settings(self, section: Section, live: LiveState) -> Section:
+        """Return a section with its settings before the apply."""
         wanted = dict(section.wanted)
         for name in wanted:
             part, record = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
@@ -125,7 +125,7 @@ class WayBack:
         return [*problems, *plan_settings(at, wanted, record)]
 
     def _plan_collection(
-        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
+        self, at: DeclaredPart[Collection], _applied_part: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
     ) -> list[Step]:
         return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
 
@@ -133,11 +133,11 @@ class WayBack:
 def former_values(
     at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
 ) -> tuple[Resource, list[Finding]]:
-    """Return the former values of an object's fields that still are as an update left them, and why others have none.
+    """Return the former values of an object's fields that are unchanged since an update, and the problems of others.
 
-    With them come the fields that the service no longer shows because of the update.
+    Fields that the service no longer shows because of the update are among them.
     """
-    record = _called_as_left(record, change)
+    record = _with_applied_names(record, change)
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
@@ -148,6 +148,7 @@ def former_values(
         elif field not in change.read.fields:
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
+        # Only an unchanged value is restored: anybody who changed it since has the last word.
         elif now == left and field in live:
             back[field] = was
         elif now != was:
@@ -165,7 +166,7 @@ def _not_known(value: Json) -> str:
 
 
 class _Objects:
-    """The way back of the objects of one collection. Each step yields what it decides, or a problem."""
+    """The revert of the objects of one collection. Each step yields decisions or problems."""
 
     def __init__(
         self, at: DeclaredPart[Collection], outcomes: Sequence[Outcome], live: Sequence[LiveRecord], found_before: int
@@ -191,11 +192,11 @@ class _Objects:
         self.updated = [change for change in self.updated if id(change.read) not in lost]
 
     def plan(self) -> list[Step]:
-        """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
-        created = [*self._left_as_created()]
-        updated = [*self._as_they_were(_only(LiveRecord, created))]
-        unreferred = [*self._without_referred(_only(LiveRecord, created), _only(Pair, updated))]
-        deleted = [*self._missing()]
+        """Plan the creation of deleted objects, the former values of updated ones, and the deletion of created ones."""
+        created = [*self._unchanged_creations()]
+        updated = [*self._restored_updates(_only(LiveRecord, created))]
+        unreferred = [*self._unreferenced(_only(LiveRecord, created), _only(Pair, updated))]
+        deleted = [*self._deletions_to_undo()]
         problems = _only(Finding, [*created, *updated, *unreferred, *deleted])
 
         missing = {change.address.name: change for change in _only(Delete, deleted) if change.address.name is not None}
@@ -208,7 +209,7 @@ class _Objects:
         pairs, unwanted = _only(Pair, [*updated, *deleted]), _only(LiveRecord, unreferred)
         unwanted += self._covers({*present, *(pair.name for pair in pairs)})
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
-        return [*problems, *(self._again(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
+        return [*problems, *(self._recreated(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
 
     def _covers(self, names: set[Key]) -> list[LiveRecord]:
         """Return the covers of some objects."""
@@ -217,8 +218,8 @@ class _Objects:
             record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
         ]
 
-    def _again(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
-        """Return a step; a creation as the one of an object that was deleted: see `_missing`."""
+    def _recreated(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+        """Return a step; a creation gets the notes of the deleted object that it recreates."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
@@ -227,12 +228,12 @@ class _Objects:
         return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, missing[step.address.name]))))
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
-        """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
+        """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self.now.named(name)
         return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
-    def _left_as_created(self) -> Iterator[LiveRecord | Finding]:
-        """Yield the objects that creations have made, if they still are as they were then."""
+    def _unchanged_creations(self) -> Iterator[LiveRecord | Finding]:
+        """Yield the created objects that are unchanged since."""
         for outcome in self.created:
             change, created, name = outcome.change, outcome.created, outcome.change.address.name
             candidates = self._made_by(outcome)
@@ -252,7 +253,7 @@ class _Objects:
                     yield record
 
     def _made_by(self, outcome: Outcome) -> list[LiveRecord]:
-        """Return the objects of which a creation may have made one; several, if the report does not tell which."""
+        """Return the objects that a creation may have made; several, if the report lacks the ID."""
         change, name = outcome.change, outcome.change.address.name
         if outcome.created is not None:
             record = self._object(outcome.created.id, name)
@@ -260,13 +261,13 @@ class _Objects:
         before = change.replaces_ids if isinstance(change, Create) else ()
         return [namesake for namesake in self.now.named(name) if namesake.ours and namesake.id not in before]
 
-    def _as_they_were(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
-        """Yield updated objects with the names and the fields that they had.
+    def _restored_updates(self, unwanted: Iterable[LiveRecord]) -> Iterator[Pair | Finding]:
+        """Yield updated objects with their former names and fields.
 
         Args:
-            unwanted: the objects that are deleted, whose names are free then.
+            unwanted: the objects that are deleted, so that their names are free.
         """
-        going = {id(record) for record in unwanted}
+        deleted = {id(record) for record in unwanted}
         for change in self.updated:
             name = change.address.name
             record = self._object(change.read.id, name)
@@ -275,14 +276,14 @@ class _Objects:
             elif record is None:
                 yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
             else:
-                yield from self._as_it_was(change, record, going)
+                yield from self._restored_update(change, record, deleted)
 
-    def _as_it_was(self, change: Update, record: LiveRecord, going: Container[int]) -> Iterator[Pair | Finding]:
+    def _restored_update(self, change: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
         name, present, former = change.address.name, record.names[0], change.renamed_from
         now = None
         if former is not None and not self.now.has_name(record, former):
             taken = [
-                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in going
+                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in deleted
             ]
             if not self.now.has_name(record, name):
                 yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
@@ -295,15 +296,13 @@ class _Objects:
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
 
-    def _without_referred(
-        self, unwanted: Iterable[LiveRecord], pairs: Iterable[Pair]
-    ) -> Iterator[LiveRecord | Finding]:
-        """Yield created objects less those to which others refer that stay: these stay too."""
-        going = {id(record): record for record in unwanted}
-        staying = [record for record in self.live if id(record) not in going]
-        back = {id(pair.record): pair.wanted.model_fields_set for pair in pairs}
+    def _unreferenced(self, unwanted: Iterable[LiveRecord], updates: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
+        """Yield created objects, except those to which kept objects refer: these are kept too."""
+        deleted = {id(record): record for record in unwanted}
+        staying = [record for record in self.live if id(record) not in deleted]
+        back = {id(pair.record): pair.wanted.model_fields_set for pair in updates}
         by_reference: dict[Key | None, list[int]] = {}
-        for record in going.values():
+        for record in deleted.values():
             for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
         while staying and self.part.relations.refers:
@@ -313,17 +312,17 @@ class _Objects:
                 for field in {*self.part.relations.refers} - back.get(id(record), set())
                 if (value := getattr(record.resource, field)) is not None
             }
-            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
-            staying = [going.pop(number) for number in referred]
+            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in deleted}
+            staying = [deleted.pop(number) for number in referred]
             for record, key in zip(staying, referred.values(), strict=True):
                 reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
                 yield self.at.problem(record.names[0], reason, STAYS)
-        yield from going.values()
+        yield from deleted.values()
 
-    def _missing(self) -> Iterator[Delete | Pair | Finding]:
-        """Yield the deletions of objects that are created again, each under the name that the object will have.
+    def _deletions_to_undo(self) -> Iterator[Delete | Pair | Finding]:
+        """Yield the deletions of objects to create again, each under the name that the object will have.
 
-        With them come the objects that a revert has created again, and not closed yet.
+        With them come pairs of objects that a killed revert has created again, and not closed yet.
         """
         named = [(name, deletion) for deletion in self.deleted if (name := deletion.address.name)]
         gone = [(name, deletion) for name, deletion in named if deletion.read.id not in self.now.by_id]
@@ -332,7 +331,7 @@ class _Objects:
             for name in dict(named).keys() - dict(gone).keys():
                 yield self.at.problem(name, reason, "revert again later")
         if self.part.names.arrange:
-            yield from self._last_ones([deletion for _, deletion in gone])
+            yield from self._last_deletions([deletion for _, deletion in gone])
             return
         names: set[Key] = set()
         for name, change in gone:
@@ -350,8 +349,8 @@ class _Objects:
                 names.add(self.part.identity(name))
                 yield change
 
-    def _last_ones(self, gone: Sequence[Delete]) -> Iterator[Delete]:
-        """Yield the deletions of objects that have numbers for names, less as many as were created again since."""
+    def _last_deletions(self, gone: Sequence[Delete]) -> Iterator[Delete]:
+        """Yield the deletions of numbered objects, less as many as were created again since."""
         created = sum(outcome.created is not None and outcome.created.id in self.now.by_id for outcome in self.created)
         again = len(self.live) - (self.found_before - len(gone) + created)
         for place, change in enumerate(gone[max(0, again) :], start=1):
@@ -371,24 +370,24 @@ class _Objects:
         return namesakes[0] if namesakes else None
 
     def _referring(self, wanted: Resource) -> Resource:
-        """Return a resource that refers to others by the names that they had."""
+        """Return a resource that refers to other objects by their former names."""
         return self.part.referring(wanted, self.former_names)
 
 
 def _is_cover(part: Collection, change: Delete) -> bool:
-    """Return whether a deletion was that of a cover that a run had left: nobody has made it, or wants it back."""
+    """Return whether a deleted object was a cover that a run had left behind, which a revert does not restore."""
     cover, name = part.writes.cover, change.address.name
     return cover is not None and name is not None and cover.is_one(name, restorable(part.model, change.before)[0])
 
 
 def _is_half_made(part: Collection, change: Delete, record: LiveRecord) -> bool:
-    """Return whether an object is as a revert leaves it that is killed between creating it and closing it."""
+    """Return whether a killed revert has created an object and not closed it."""
     initial, *others = part.writes.events or (None,)
     return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
 
 
 def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterator[Finding]:
-    """Yield the fields of a deleted object whose values this version does not know."""
+    """Yield the fields of a deleted object with values that this version does not know."""
     for field, value in change.read.fields.items():
         if field not in change.before:
             yield at.problem(name, _not_known(value), field=field)
@@ -412,17 +411,17 @@ def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
     return [step for step in steps if isinstance(step, sort)]
 
 
-def _moved(left: Fields, record: LiveRecord) -> str:
+def _moved(applied: Fields, record: LiveRecord) -> str:
     """Return the fields that have changed since the apply, as `state: active -> closed`; empty if none has."""
     live = {**fields_of(record.resource), **record.unknown}
-    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in record.unshown}
+    moved = {name: was for name, was in applied.items() if live.get(name) != was and _root(name) not in record.unshown}
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
-def _called_as_left(record: LiveRecord, change: Update) -> LiveRecord:
+def _with_applied_names(record: LiveRecord, change: Update) -> LiveRecord:
     """Return an object with its entries called as in the change that has left it: another token sees other names."""
     read = replace(change.read, fields={**change.read.fields, **change.after})
-    return as_before(called_as_sent(record, change), read) if record.entries else record
+    return as_before(with_sent_names(record, change), read) if record.entries else record
 
 
 def _root(field: str) -> str:

@@ -1,4 +1,4 @@
-"""Narrowing a run: by target, by label, by section, by shard; and the plan that is left. Pure."""
+"""The selection of a run: `select` by target, label and section, `share` by shard, `restrict` for a plan. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ MOST_PATHS = 3
 """Paths that a message lists where none is similar."""
 
 TOGETHER = "groups"
-"""The home of all groups and projects whose order above and below each other is unknown."""
+"""The common home of groups and projects if some are declared by ID, so that their hierarchy is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RunSelection:
 
 
 def select(desired: DesiredState, selection: RunSelection, *, partly: bool = False) -> DesiredState:
-    """Return the part of the desired state that is selected; the digest stays that of the whole.
+    """Return the selected part of the desired state; its digest is that of the whole state.
 
     Raises:
         NothingSelected: a glob or a label matches nobody, or no target matches all that is given, which is never what
@@ -75,8 +75,8 @@ def select(desired: DesiredState, selection: RunSelection, *, partly: bool = Fal
     return replace(desired, targets=targets)
 
 
-def remarks(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
-    """Yield what is odd about the targets that are left out: a glob matches none, or nothing else is selected."""
+def exclusion_warnings(selection: RunSelection, desired: DesiredState) -> Iterator[str]:
+    """Yield warnings about excluded targets: a glob matches none, or no other target is selected."""
     for glob in selection.excluded.written:
         if not any(matches(target, Globs([glob])) for target in desired.targets):
             yield f"--exclude {glob} matches no target"
@@ -91,11 +91,11 @@ def unmatched(
     by_path: str = "--target",
     by_label: str = "--selector",
 ) -> str:
-    """Return which paths and labels no target has, and what there is instead; empty if a target matches all.
+    """Return the paths and labels that match no target, with suggestions, in words; empty if a target matches all.
 
     Args:
         selection: by path and label.
-        targets: all that there are.
+        targets: all targets.
         by_path: the option that gave the globs.
         by_label: the option that gave the labels.
     """
@@ -142,10 +142,10 @@ def read_canary(text: str) -> RunSelection:
 
 
 def selected_targets(plan: Plan, selection: RunSelection, kinds: Kinds) -> frozenset[Target]:
-    """Return the targets of a plan that a selection selects by path and label, and those that they need.
+    """Return the targets of a plan that a selection selects by path and label, and the targets that they need.
 
-    These are targets that are created for their sake, and groups in which an object is created to which they refer, or
-    which give up a name that they get.
+    Needed are targets to be created that they refer to, and groups that create an object which they name, or that
+    free a name which they get.
     """
     above = ChangesAbove(kinds)
     for target in plan.targets:
@@ -159,7 +159,7 @@ def selected_targets(plan: Plan, selection: RunSelection, kinds: Kinds) -> froze
         changes = [*current.changes]
         names = created.intersection(name for change in changes for name in needs(change))
         groups = (name for change in changes for request in change.requests for name in owners(request.body))
-        names |= by_name.keys() & {*groups, *above.givers(current)}
+        names |= by_name.keys() & {*groups, *above.groups_freeing_names(current)}
         needed = [by_name[name] for name in names if by_name[name].target not in chosen]
         chosen |= {target.target: target for target in needed}
         todo += needed
@@ -185,9 +185,9 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
     created, if it does not exist, below a group that is: the manifests alone decide, whatever exists by now.
 
     Args:
-        desired: what is to be divided.
-        whole: all targets there are, so that what a run is narrowed to moves nothing to another shard.
-        shard: which part.
+        desired: the state to divide.
+        whole: all declared targets, so that narrowing a run moves no target to another shard.
+        shard: the number of the shard, and the number of all shards.
         kinds: all kinds.
     """
     homes = _Homes(whole, kinds)
@@ -195,8 +195,8 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
     return replace(desired, targets=targets)
 
 
-def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
-    """Return a shard of a plan: of whichever plan, every target is in exactly one."""
+def plan_in_shard(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
+    """Return a shard of a plan; each target is in exactly one shard."""
     targets = (
         DesiredTarget(
             target.target,
@@ -211,9 +211,9 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
 
 
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
-    """Return a plan less all changes of other addresses, and less the problems of other objects.
+    """Return a plan without changes of other addresses, and without problems of other objects.
 
-    A target that does not exist is created, whatever else is to be done of it.
+    The creation of a target is always kept.
     """
     targets = (
         replace(target, items=tuple(item for item in target.items if _is_kept(item, addresses)))
@@ -223,10 +223,10 @@ def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
 
 
 def only_change(plan: Plan) -> Plan:
-    """Return a plan without what differs already at the revision of `--since`, but the targets that the rest needs.
+    """Return a plan without differences that exist already at the revision of `--since`; needed creations are kept.
 
-    A section that loses a change is not planned again: it would come back. If any is lost, only the deletions
-    themselves tell what they widen.
+    A section that loses a change is not planned again, since that would bring the change back. If any is lost, only the
+    deletions themselves report which objects they widen.
     """
     changes = [change for change in plan.changes if source_of(change) == "change"]
     needed = {name for change in changes for name in needs(change)}
@@ -248,16 +248,16 @@ def only_change(plan: Plan) -> Plan:
 def add_missing(
     plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: RunSelection
 ) -> Plan:
-    """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
+    """Return a plan with a problem for each address that is no longer declared, unless it is in order by now.
 
-    What was to be deleted because it was not declared is planned again only where it still is pruned, or in the
-    inventory: elsewhere the deletion would silently be forgotten.
+    The deletion of an undeclared object is planned again only if its section is still pruned, or if the inventory has
+    the object; otherwise the deletion would be forgotten silently.
 
     Args:
         plan: for the addresses, see `restrict`.
-        addresses: what is to be planned.
+        addresses: the addresses to plan.
         declared: the targets and sections that manifests declare.
-        selection: what else the plan is narrowed to; what lies outside is no problem.
+        selection: the other selection of the run; addresses outside of it are no problem.
     """
     planned = {(target.target, section) for target in plan.targets for section in target.sections}
     unmanaged = {finding.address for finding in plan.said("unmanaged")}
@@ -270,7 +270,7 @@ def add_missing(
         if (address.target, address.section) in planned:
             lost = address in unmanaged
         else:
-            lost = (address.target, address.section) not in declared and _spans(selection, address)
+            lost = (address.target, address.section) not in declared and _includes(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
     targets = [target.adding(*missing.pop(target.target, ())) for target in plan.targets]
@@ -279,7 +279,7 @@ def add_missing(
 
 
 def _is_kept(item: Item, addresses: Collection[Address]) -> bool:
-    """Return whether an item is about one of some addresses; what is wrong with a section is about all of it."""
+    """Return whether an item is about one of some addresses; a problem of a section is about all of its objects."""
     if not isinstance(item, Finding):
         return isinstance(item, Keep) or address_of(item) in addresses or not section_of(item)
     match item.code:
@@ -291,8 +291,8 @@ def _is_kept(item: Item, addresses: Collection[Address]) -> bool:
     return item.code != "widened"
 
 
-def _spans(selection: RunSelection, address: Address) -> bool:
-    """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
+def _includes(selection: RunSelection, address: Address) -> bool:
+    """Return whether a selection includes an object that no manifest declares, and that has no labels."""
     target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
     return any(selected.sections for selected in _selected([target], replace(selection, only=None)))
 
@@ -331,12 +331,12 @@ def matches(target: DesiredTarget | TargetPlan, globs: Globs) -> bool:
 
 
 def _names(target: DesiredTarget | TargetPlan) -> Collection[str]:
-    """Return what globs may name a target by."""
+    """Return the names of a target that globs may match."""
     return {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
 
 
 class _Homes:
-    """Where targets belong: to themselves, or to the topmost group that others inherit from, or are created in."""
+    """The homes of targets: a target itself, or the topmost group from which others inherit, or that is created."""
 
     def __init__(self, whole: DesiredState, kinds: Kinds) -> None:
         self.inherited = frozenset(name for name, kind in kinds.items() if kind.inherits)
@@ -351,7 +351,7 @@ class _Homes:
         )
 
     def of(self, target: DesiredTarget) -> str:
-        """Return the name of a target's home, the same for all that must stay together."""
+        """Return the name of a target's home; targets with the same home are in the same shard."""
         own = Target(*target.target.identity)
         if not self._is_tied(target):
             return str(own)
@@ -367,12 +367,12 @@ class _Homes:
         return target.target.ref is not None and any(section.kind in self.inherited for section in target.sections)
 
 
-def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:
-    """The topmost of some groups that is above a path or has it itself."""
-    parts = str(ref).casefold().split("/")
+def _topmost(own_ref: Key | None, groups: Collection[str]) -> str | None:
+    """Return the topmost of some groups that is above a path, or has that path itself."""
+    parts = str(own_ref).casefold().split("/")
     return next((path for end in range(1, len(parts) + 1) if (path := "/".join(parts[:end])) in groups), None)
 
 
 def _number(home: str, total: int) -> int:
-    """Which shard a home falls to: the one that bids most for it (rendezvous hashing)."""
+    """Return the number of the shard of a home: the one with the highest hash (rendezvous hashing)."""
     return max(range(1, total + 1), key=lambda number: blake2b(f"{number} {home}".encode(), digest_size=8).digest())
