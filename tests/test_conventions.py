@@ -46,6 +46,20 @@ def test_every_module_begins_by_saying_its_place() -> None:
     assert [str(file) for file in SOURCES if not ast.get_docstring(ast.parse(file.read_text()))] == []
 
 
+CLAUSE = re.compile(r"(Return|Yield|Say|Tell|Note)s? (what|why|how|who|whose|where|when|which|as far|as much)\b")
+"""The beginning of a docstring that has a clause where a noun belongs."""
+
+
+def test_no_docstring_begins_with_a_clause() -> None:
+    functions = (node for file in SOURCES for node in ast.walk(ast.parse(file.read_text())))
+    first_lines = [
+        (node.name, (ast.get_docstring(node) or "").partition("\n")[0])
+        for node in functions
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert [line for line in first_lines if CLAUSE.match(line[1])] == []
+
+
 def test_no_module_is_named_for_nothing() -> None:
     nameless = {"utils", "util", "helpers", "common", "base", "manager", "models", "misc"}
     assert [str(file) for file in SOURCES if file.stem in nameless] == []

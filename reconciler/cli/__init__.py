@@ -88,7 +88,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands if command])
 
     def short_help_text(self, context: click.Context) -> str:
-        """Return what `-h` prints: the everyday commands, and the names of the others."""
+        """Return the text of `-h`: the everyday commands, and the names of the others."""
         formatter = context.make_formatter()
         self.format_usage(context, formatter)
         write_text(formatter, (self.help or "").partition("\n\n")[0])

@@ -139,7 +139,7 @@ def accept(
 
 
 def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Deferral | None":
-    """Return what exceptions say; None if values are to be accepted.
+    """Return the end and the reason of the exceptions to write; None if values are to be accepted.
 
     Raises:
         UsageError: one option is missing, or the day is none or over.

@@ -186,7 +186,7 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
 
 
 def _where(logged: "Apply | None") -> str:
-    """Return where the report of an apply is: among the artifacts of its job, or in the clone where it ran."""
+    """Return the place of an apply's report: the artifacts of its job, or the clone where it ran."""
     from reconciler.memory.clone import report_name
 
     if logged is None:

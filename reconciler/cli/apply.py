@@ -577,7 +577,7 @@ def _written(report: "RunDocument", failures: list[OutputFailed], output: Output
 
 
 def _warn(application: "Application", report: "RunDocument", held: str) -> None:
-    """Say what the run left: imports that go on, changes that nothing has verified, and why it began nothing else."""
+    """Warn of running imports, of changes that nothing has verified, and of the reason that ended the run early."""
     from reconciler.engine.apply import UNVERIFIED
 
     for sentence in application.imports.unfinished:

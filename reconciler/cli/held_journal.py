@@ -30,7 +30,7 @@ class HeldJournal:
     unsettled: "list[Intent]" = field(default_factory=list)
 
     def run(self, service: str, digest: str) -> "AbstractContextManager[object]":
-        """Return what notes the begin and the end of this run."""
+        """Return a context manager that notes the begin and the end of this run."""
         return self.journal.run(service, digest, self.unsettled) if self.journal else nullcontext()
 
     @property

@@ -26,7 +26,7 @@ class Command(click.Command):
         return HELP_OPTION
 
     def short_help_text(self, context: click.Context) -> str:
-        """Return what `-h` prints: the first paragraph, the weekly options and one example."""
+        """Return the text of `-h`: the first paragraph, the weekly options and one example."""
         options = {name: option for option in self.params for name in option.opts if isinstance(option, click.Option)}
         formatter = context.make_formatter()
         self.format_usage(context, formatter)

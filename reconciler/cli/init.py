@@ -121,7 +121,7 @@ def _by_folder(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
-    """Say what to do next.
+    """Log the next steps.
 
     Args:
         groups: whose manifests were written.

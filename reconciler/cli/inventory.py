@@ -159,7 +159,7 @@ def _remote(
     token: str,
     user: "Callable[[], Person | None] | None" = None,
 ) -> "Remote | None":
-    """Return where the list lives; None for the local repository.
+    """Return the remote that has the list; None for the local repository.
 
     Args:
         connection: the options.
@@ -201,7 +201,7 @@ def _owner(client: "Client") -> "Person | None":
 
 
 def _obstacle(sources: SourceOptions, top: Path) -> str:
-    """Return why this run deletes nothing by the list; empty if it may."""
+    """Return the reason for which this run deletes nothing by the list; empty if there is none."""
     from reconciler.memory.ancestry import incomplete
 
     defaults = configured()

@@ -123,7 +123,7 @@ def prepared(
 
 
 def _merged(files: Sequence[Path]) -> str:
-    """Return what the files are about that are merged."""
+    """Return the subject of the files that are merged."""
     if any(map(holds_report, files)):
         return REPORT
     return DRIFT if all(file.name.startswith(DRIFT) for file in files) else PLAN
@@ -375,7 +375,7 @@ def _post_note(connection: ConnectionOptions, text: str) -> None:
 
 
 def _artifacts(junit: str = "") -> Mapping[str, Any]:
-    """Return what a job that applies keeps."""
+    """Return the artifacts of a job that applies."""
     kept = {"when": "always", "access": "developer", "expire_in": "1 week", "paths": [f"{FOLDER}/report*"]}
     if not junit:
         return kept

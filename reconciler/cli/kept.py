@@ -106,7 +106,7 @@ def refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> in
 
 
 def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
-    """Return what an issue tells about a plan."""
+    """Return the issue about the drift in a plan."""
     from reconciler.document.compare import fingerprints_of
     from reconciler.document.document import utc
     from reconciler.document.style import Style

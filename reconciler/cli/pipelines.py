@@ -59,7 +59,7 @@ def start(pipeline: "PipelineTrigger", api_url: str, connection: ConnectionOptio
 
 
 def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:
-    """Return what is known of a pipeline that could not be started, and why."""
+    """Return the message about a pipeline that could not be started."""
     from reconciler.service.policy import is_in_doubt
 
     began, remedy = "no pipeline was started", ""

@@ -218,7 +218,7 @@ def drift(
 
 
 def _applies(output: OutputOptions) -> int:
-    """Return how many of the last applies are read with the inventory: a fleet page shows them, now or later."""
+    """Return the number of applies to read with the inventory: a fleet page shows them, now or later."""
     return MAX_LISTED_APPLIES if output.formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 

@@ -173,7 +173,7 @@ def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, 
 
 
 def _failed_before(file: str | None) -> frozenset[Address] | None:
-    """Return what a previous run did not do, by its report; None without one."""
+    """Return the addresses of the changes that a previous run did not do, by its report; None without one."""
     if file is None:
         return None
     report = read_report(Path(file))

@@ -114,7 +114,7 @@ def sandbox(
 
 
 def _port_error(port: int, error: OSError) -> str:
-    """Return why the sandbox cannot listen on a port, and what to do."""
+    """Return the error about a port that the sandbox cannot listen on."""
     in_use = "in use, perhaps by another sandbox of reconciler: stop that, or"
     reason = in_use if error.errno == EADDRINUSE else f"{error.strerror};"
     return f"--port {port}: {reason} take --port {port + 1 if port < LAST_PORT else 0}"

@@ -82,7 +82,7 @@ def read_configuration() -> Mapping[str, Any]:
 
 
 def configured() -> Mapping[str, Any]:
-    """Return what `reconciler.yaml` and a CI job set for the command that runs; see `read_configuration`."""
+    """Return the defaults that `reconciler.yaml` and a CI job set for this command; see `read_configuration`."""
     context = click.get_current_context(silent=True)
     return (context.default_map if context else None) or {}
 
@@ -306,7 +306,7 @@ def exposes_token(api_url: str) -> bool:
 
 
 def may_be_plain(connection: ConnectionOptions) -> Callable[[str], bool]:
-    """Return what says whether git may use a URL of http, as the client of the API may."""
+    """Return a predicate: whether git may use a URL of http, as the client of the API may."""
     return lambda url: connection.insecure_http or not exposes_token(url)
 
 

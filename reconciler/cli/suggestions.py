@@ -87,7 +87,7 @@ def _offered(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _targets(context: click.Context) -> Iterator[str]:
-    """Yield what the manifests name; click leaves PATHS among the rest where the line ends with an option."""
+    """Yield the targets in the manifests; click leaves PATHS in `context.args` where the line ends with an option."""
     from reconciler.manifests.sources import open_source, search
 
     given = context.params.get("paths") or context.args or _configured_paths()

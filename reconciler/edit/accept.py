@@ -135,7 +135,7 @@ class _Accepting:
         return plan_again(manifests.desired, self.drift.planned, live, self.kinds)
 
     def _wishes(self, plan: Plan, manifests: Manifests, live: LiveState) -> dict[Target, Wishes]:
-        """Return what makes a plan empty."""
+        """Return the wishes that make a plan empty."""
         declared = {
             (section.target, section.kind): section
             for target in manifests.desired.targets
@@ -234,7 +234,7 @@ class _Accepting:
         return blamed
 
     def _left(self, plan: Plan, refused: Mapping[Difference, str], faults: Mapping[Place, int]) -> Iterator[Finding]:
-        """Yield what is left of the plan, each with the reason."""
+        """Yield the differences that remain in the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
             places = ((target, section, name, field_) for name, field_ in self._places(problem))

@@ -24,7 +24,7 @@ def collected(
     live: LiveState,
     blank: Callable[[], Wishes] = Wishes,
 ) -> dict[Target, Wishes]:
-    """Return what makes a plan empty.
+    """Return the values that make a plan empty.
 
     Args:
         plan: of targets.
@@ -93,7 +93,7 @@ def drawn(draw: Callable[[LiveState], Plan], live: LiveState) -> tuple[Plan, Liv
 
 
 def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
-    """Return what was read, with what nobody has looked up as unknown."""
+    """Return the live state, with the missing lookups as unknown."""
     unknown = {lookup: Obstacle(lookup.target.address, "not looked up") for lookup in missing}
     references = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Reference)}
     lists = {lookup: why for lookup, why in unknown.items() if isinstance(lookup, Vocabulary)}

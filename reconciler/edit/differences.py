@@ -132,19 +132,19 @@ def plan_again(
 
 
 def differences_of(plan: Plan) -> Iterator[Finding]:
-    """Yield what differs by a plan of sections, each as a problem: of an update, one for each field."""
+    """Yield the differences in a plan, each as a problem: one for each field of an update."""
     for target in plan.targets:
         for section in map(target.only, ([name] for name in target.sections)):
             yield from (*section.problems, *_as_problems(section.changes))
 
 
 def place(problem: Finding) -> Hashable:
-    """Return what a difference is about: the same before and after an edit."""
+    """Return the address and the field of a difference, which are the same before and after an edit."""
     return problem.address, problem.field
 
 
 def _as_problems(changes: Iterable[Change]) -> Iterator[Finding]:
-    """Yield what is left of changes: of an update, one problem for each field."""
+    """Yield a problem for each remaining change: of an update, one for each field."""
     for change in changes:
         for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
             yield problem_at(change.address, "", field_)

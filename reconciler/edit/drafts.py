@@ -120,7 +120,7 @@ Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]
 
 
 def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding]) -> Acceptance:
-    """Return what an attempt leads to; a file whose layout does not survive it is closed to the next one.
+    """Return the result of an attempt; a file whose layout does not survive it is closed to the next attempt.
 
     Args:
         drift: the differences.

@@ -154,7 +154,7 @@ class _Excepting:
             yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
 
     def _refusal(self, difference: Finding, sound: Manifests) -> str:
-        """Return why a difference cannot be excepted; empty if it can."""
+        """Return the reason for which a difference cannot be excepted; empty if it can."""
         target, section, part = difference.address.target, difference.address.section, difference.address.part
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
             return difference.reason

@@ -137,7 +137,7 @@ def draw_export(
     keep: bool = False,
     progress: Progress | None = None,
 ) -> ExportResult:
-    """Return what `run_export` would write; with `keep`, leave files that exist alone.
+    """Return the texts that `run_export` would write; with `keep`, without files that exist.
 
     Raises:
         ManifestErrors, ServiceError, OutputFailed: see `run_export`.

@@ -64,11 +64,11 @@ class Folder:
         return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
-        """Return what has the document of a target, which names it by path or by ID; None if it has none."""
+        """Return the document of a target, which names it by path or by ID; None if there is none."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
     def declared(self, document: DeclaredTarget, read: Exported, sections: Container[str]) -> Addressee:
-        """Return what the manifests declare of a target that has a document.
+        """Return the addressee of what was read of a target that has a document.
 
         Args:
             document: its document.
@@ -130,7 +130,7 @@ class Folder:
 
 
 def document_path(folder: Path, target: Target) -> Path:
-    """Return where in a folder a target without a document gets one: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
+    """Return the path of a new document of a target in a folder: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
 
     Names that begin with a dot would not be found again, and the name of the tool's configuration would not be read: a
     `_` is put before them. A `_` behind the name of a folder such as `api.yaml` keeps it apart from the file of `api`,
@@ -140,7 +140,7 @@ def document_path(folder: Path, target: Target) -> Path:
 
 
 def named_path(folder: Path, name: str) -> Path:
-    """Return where in a folder the document of a name stands; the name may have slashes. See `document_path`."""
+    """Return the path of the document of a name in a folder; the name may have slashes. See `document_path`."""
     *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
     above = (_fitting(f"{part}_" if part.lower().endswith(MANIFEST_SUFFIX) else part) for part in folders)
     path = folder.joinpath(*above, _fitting(last, MANIFEST_SUFFIX))

@@ -67,7 +67,7 @@ class Cause:
 
 
 def causes(left_out: Iterable[LeftOut]) -> Iterator[Cause]:
-    """Yield what was left out by its cause: first the sections, then the objects, each in the order of the targets."""
+    """Yield the causes for which something was left out: of sections, then of objects, in the order of the targets."""
     by_cause: dict[object, list[LeftOut]] = {}
     for entry in left_out:
         name = "" if entry.sort else entry.what

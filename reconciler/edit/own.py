@@ -153,7 +153,7 @@ def _wishes(
     kinds: Kinds,
     all_fields: bool,
 ) -> dict[Target, Wishes]:
-    """Return what makes the plan of each target empty; what drops may uncover, and problems hide, is planned again."""
+    """Return the wishes that make each plan empty; targets with drops or problems are planned twice."""
     blank = partial(Wishes, all_fields)
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     sections = {target: [*_declared(stack, live)] for target, stack in stacks.items()}
@@ -194,7 +194,7 @@ def _plan(
 
 
 def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:
-    """Yield what is to be declared besides."""
+    """Yield the wishes for live values that nothing declares yet, and for `prune`."""
     stack, exported = addressee.stack, addressee.exported
     for name, section in exported.spec.items():
         if name in stack.unmanaged:

@@ -86,7 +86,7 @@ class Membership:
         return cls(members, granted, known, inapplicable, fixed, held)
 
     def wish(self, stack: Stack, steps: Steps) -> Wish | None:
-        """Return what a target wishes at some steps."""
+        """Return the wish of a target at some steps."""
         return self.wishes.get(stack.target, NO_WISHES).get(steps)
 
     def agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
@@ -149,7 +149,7 @@ Spots = list[Spot] | str
 
 
 def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Spots:
-    """Return where a value is written.
+    """Return the spots where a value is written.
 
     Args:
         wish: what the target wishes.
@@ -333,7 +333,7 @@ def _receiving(stack: Stack, at: Steps) -> Steps | None:
 
 
 def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:
-    """Return who declares an item as far as that is merged, lowest first: those above the topmost null."""
+    """Return the declarations above the topmost null of an item, lowest first: only they are merged."""
     declared = declarations(stack, steps)
     nulls = [number for number, declaration in enumerate(declared) if declaration.value is None]
     return declared[nulls[-1] + 1 if nulls else 0 :]
@@ -341,7 +341,7 @@ def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:
 
 @lru_cache(maxsize=1024)  # accept places the wishes of one target after those of all others
 def _listed(stack: Stack, layer: Layer, section: str, name: str) -> Mapping[Hashable, list[Steps]]:
-    """Return where a layer lists the entries of a target's list, by their identities: many of them are asked for."""
+    """Map the identity of each entry of a list to its places in the layer."""
     places: dict[Hashable, list[Steps]] = {}
     for index in range(len(layer.sections.get(section, {}).get(name, ()))):
         at: Steps = (section, name, index)
@@ -477,7 +477,7 @@ class Placement:
 
 
 def _declared_beneath(stack: Stack, steps: Steps) -> int:
-    """Return how many steps lead to a section, or an item of it, that profiles or sets declare beneath a document."""
+    """Return the depth at which profiles or sets declare for a document: 0 (nowhere), 1 (section) or 2 (item)."""
     around = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
     return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in around)
 

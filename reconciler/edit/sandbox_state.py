@@ -82,7 +82,7 @@ def _user(answer: Json) -> tuple[str, list[str]]:
 
 
 def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, username: str) -> Mapping[str, Json]:
-    """Return what was read of a section, as the kind writes it into a state."""
+    """Return the live part of a section, as the kind writes it into a state."""
     parts: dict[str, tuple[LiveRecord, ...]] = {}
     for part in kind.parts:
         match part, snapshot.live.parts.get((resolved.target, kind.name, part.name), Unreadable("")):
@@ -159,14 +159,14 @@ def _subjects(snapshot: LiveSnapshot, kinds: Kinds) -> Iterator[_Subject]:
 
 
 def _sort_of(named: Named) -> str:
-    """Return what a field names: members, groups, or objects of another section."""
+    """Return the sort of names in a field: members, groups, or objects of another section."""
     if named.section:
         return named.section
     return "user" if named.within else "group"
 
 
 def _around(subjects: Sequence[_Subject], username: str) -> dict[str, Any]:
-    """Return what rules of a project need: who is named must be a member, invited or enabled, else the entry goes."""
+    """Return the members, invitations and keys that a project's rules name, without which entries are lost."""
     people = sorted({subject.name.casefold() for subject in subjects if subject.who == "user"} - {username.casefold()})
     groups = sorted(
         {subject.number for subject in subjects if subject.is_entry and subject.who == "group" and subject.number}

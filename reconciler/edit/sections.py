@@ -51,7 +51,7 @@ class Exported:
 def export_target(
     resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True, empty_lists: bool = True
 ) -> Exported:
-    """Return what was read of a target as a manifest that plans empty.
+    """Return the live state of a target as a manifest that plans empty.
 
     Args:
         resolved: the target.
@@ -117,7 +117,7 @@ def undeclarable(record: LiveRecord) -> set[str]:
 
 
 def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> dict[str, Any]:
-    """Return what a manifest declares of an object; see `_concise`."""
+    """Return the fields of an object in a manifest; see `_concise`."""
     fields = _fields("", "", record, [], whole=kind.protects)
     return fields if all_fields else _concise(kind, {"": fields})[""]
 
@@ -180,7 +180,7 @@ def _named(
 
 
 def _age_and_use(part: Collection, record: LiveRecord) -> str:
-    """Return what tells an object from its namesakes, by what was read of it."""
+    """Return the ID, the owner, the age and the last use of an object, which distinguish it from its namesakes."""
     created = record.created_at and str(record.created_at.date())
     changed = (record.updated_at or "")[:10]
     known = {

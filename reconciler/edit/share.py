@@ -36,7 +36,7 @@ def shared(
     *,
     also_values: bool,
 ) -> Spec:
-    """Return what at least a share of some projects have in common, field by field and item by item.
+    """Return the values that at least a share of the projects have in common, field by field and item by item.
 
     Args:
         projects: the projects.

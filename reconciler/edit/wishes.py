@@ -218,7 +218,7 @@ class _Drift:
         return without_own_project(DeclaredPart(self.section, part, self.live), objects)
 
     def _record(self, part: Any, name: Key | None) -> LiveRecord:
-        """Return what a change is about: a settings record, or the object of a name."""
+        """Return the subject of a change: a settings record, or the object of a name."""
         read = self.live.parts[self.target, self.section.kind, part.name]
         return read if isinstance(read, LiveRecord) else self._named(part, name)[0]
 
@@ -226,7 +226,7 @@ class _Drift:
         return self._names(part).objects.get(self._canonical(part, name), [])
 
     def _names(self, part: Collection) -> _Names:
-        """Return what there is by name: it is put together once, for a section may have thousands of changes."""
+        """Return the live objects by name, put together once: a section may have thousands of changes."""
         if part.name not in self.named:
             there = self._objects(part)
             objects: dict[Key, list[LiveRecord]] = {}

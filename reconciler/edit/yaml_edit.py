@@ -208,7 +208,7 @@ def _parse(event: Any, events: Iterator[Any], text: str) -> _Node:
 
 
 def _indents_of(roots: Sequence[_Node]) -> Indents:
-    """Return how the first mapping and the first list below a key are indented."""
+    """Return the indents of the first mapping and the first list below a key."""
     indents: dict[bool, int] = {}
     for root in roots:
         for is_mapping, columns in _indented(root):
@@ -326,7 +326,7 @@ class _Editor:
 
 
 def _spans(node: _Node) -> list[tuple[int, int]]:
-    """Return where each entry of a mapping or a list starts and ends."""
+    """Return the span of each entry of a mapping or a list."""
     starts = [key.start for key in node.keys] or [value.start for value in node.values]
     return list(zip(starts, (value.end for value in node.values), strict=True))
 

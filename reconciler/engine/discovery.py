@@ -85,7 +85,7 @@ class GroupListing:
         )
 
     def __or__(self, other: "GroupListing") -> "GroupListing":
-        """Return what serves both."""
+        """Return the listing that serves both."""
         return GroupListing(self.archived or other.archived, self.switches | other.switches)
 
 
@@ -178,7 +178,7 @@ def _revisions(run: Run) -> list[Manifests]:
 
 
 def _listings(run: Run) -> dict[str, GroupListing]:
-    """Return what is to be known of the projects of each group."""
+    """Return the listing that each group's projects need."""
     groups: dict[str, GroupListing] = {}
     chosen = {*run.scope.selection.sections}
     for revision in _revisions(run):
@@ -224,7 +224,7 @@ def _missing_groups(
 
 
 def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
-    """Return what may be read while groups are listed; None where it is not known yet what will be planned."""
+    """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
     if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
         return None
     none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
@@ -342,7 +342,7 @@ def _list(
 
 
 def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
-    """Return why the projects of a group cannot be listed, and what to do."""
+    """Return the obstacle to a list of a group's projects."""
     target = Target(Level.GROUP, group)
     reason = f"the projects of group {group} cannot be listed (GET {target.url}projects: {error.reason})"
     if isinstance(error, Forbidden):

@@ -43,7 +43,7 @@ InventoryKey = Callable[[DesiredTarget], str]
 
 
 def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster) -> Absences:
-    """Return what is deleted because it is no longer declared, and what stays."""
+    """Return the deletions of objects that are no longer declared, and the objects that are kept."""
     opened = run.inventory
     lines = (*opened.lines, *declared.remarks)
     if opened.stored is None:
@@ -163,7 +163,7 @@ def unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozens
 
 
 def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryKey, roster: Roster) -> Proof:
-    """Return what reads the manifests of earlier commits."""
+    """Return the reader of the manifests of earlier commits."""
     paths: dict[str, set[str]] = {}
     for target in declared.whole.targets:
         shown = {target.path, target.target.ref if isinstance(target.target.ref, str) else None}

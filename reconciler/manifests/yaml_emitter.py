@@ -90,7 +90,7 @@ def block(value: Any, column: int, indents: Indents) -> str:
 
 
 def behind_key(value: Any, column: int, indents: Indents) -> tuple[str, str]:
-    """Return what is written on the line of a key at a column, and the lines below it."""
+    """Return the text on the line of a key at a column, and the lines below it."""
     first, _, below = _emit([{"key": value}], indents).partition("\n")
     return first.removeprefix("key:").lstrip(), indent(below, " " * column)
 

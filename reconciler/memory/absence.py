@@ -193,7 +193,7 @@ def judge(
     declares: Callable[[ObjectLine], bool],
     obstacle: str = "",
 ) -> AbsenceDecision:
-    """Return which objects that are no longer declared are deleted, and why the others stay.
+    """Divide objects that are no longer declared into deletions and kept objects with their reasons.
 
     Args:
         candidates: as of `absent`.
@@ -250,7 +250,7 @@ def stale_absences(planned: Iterable[ObjectKey], inventory: Inventory, last: Las
 
 
 def held_up(deletions: int, last: LastApplied) -> list[str]:
-    """Return what a plan says of deletions by absence that its own apply will refuse as stale; nothing else."""
+    """Return the remarks about deletions by absence that the plan's own apply will refuse as stale."""
     if not last.obstacle or not (deletions or last.may_be_newer):
         return []
     them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
@@ -307,7 +307,7 @@ def is_listed(part: endpoints.Collection) -> bool:
 
 
 def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
-    """Return how many objects an earlier state declares that are no longer declared in a section that still is.
+    """Return the number of objects that left a section which is still declared.
 
     What is pruned now is deleted anyway, and does not count.
     """

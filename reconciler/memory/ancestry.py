@@ -38,11 +38,11 @@ class Ancestry:
         return commit == self.head or commit in self._below
 
     def standings(self, commits: Iterable[str]) -> dict[str, Standing]:
-        """Return where each commit stands. The history is read once, and only for commits other than the head."""
+        """Return the position of each commit. The history is read once, and only for commits other than the head."""
         return {commit: self._standing(commit) for commit in {*commits}}
 
     def last_applied(self, commit: str) -> LastApplied:
-        """Return where the commit of the last apply stands; one that this clone lacks is fetched, and judged.
+        """Return the position of the last apply's commit; a commit that this clone lacks is fetched first.
 
         A list that lives in this repository names commits that were made here: one that is gone was given up.
         """
@@ -93,7 +93,7 @@ def ancestry(top: Path) -> Ancestry | None:
 
 
 def incomplete(top: Path, paths: Sequence[Path]) -> str:
-    """Return why a checkout may lack manifests that HEAD has; empty if it lacks none.
+    """Return the reason for which a checkout may lack manifests of HEAD; empty if it lacks none.
 
     Args:
         top: the top folder of the checkout.

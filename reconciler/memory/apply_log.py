@@ -108,7 +108,7 @@ def read_apply(name: str, commit: str) -> Apply:
 
 
 def latest(log: Sequence[Apply], killed: Sequence[KilledRun] = ()) -> str:
-    """Return what `revert --last` undoes: the latest apply that is no revert, or what an unfinished revert was undoing.
+    """Return the apply that `revert --last` undoes: the latest that is no revert, or that of an unfinished revert.
 
     A revert that is not done, or was killed, is finished before anything else is undone. The text is empty if there is
     nothing.
@@ -132,7 +132,7 @@ def named(log: Sequence[Apply], name: str) -> list[Apply]:
 
 
 def short(name: str) -> str:
-    """Return what names an apply, short: the beginning of its ID, or the whole name of a report."""
+    """Return the short name of an apply: the beginning of its ID, or the whole name of a report."""
     return name[:SHORT_SHA_LENGTH] if COMMIT_SHA.fullmatch(name) else name
 
 

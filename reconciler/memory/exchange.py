@@ -183,7 +183,7 @@ class Exchange:
             return subprocess.CompletedProcess(command, 1, b"", said)
 
     def _own_settings(self) -> tuple[tuple[str, str], ...]:
-        """Return how the user's own git knows credentials; nothing else of that configuration is used."""
+        """Return the credential settings of the user's own git; nothing else of its configuration is used."""
         if self._own is None:
             self._own = tuple(pair for scope in ("--system", "--global") for pair in _settings(scope))
         return self._own

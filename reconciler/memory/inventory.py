@@ -130,7 +130,7 @@ def target_name(level: Level, number: int | None) -> str:
 
 
 def target_names(inventory: Inventory) -> TargetNames:
-    """Return what names targets as a list does: by their IDs, else by the paths in the list; empty if neither is known.
+    """Return a function that maps a target to its name in a list: by ID, else by the path there; empty if unknown.
 
     Of two that had a path one after the other, the one with the higher ID is the later one.
     """

@@ -63,7 +63,7 @@ def _lines(inventory: Inventory) -> tuple[str, ...]:
 
 
 def _inventory(lines: Json, info: ValidationInfo) -> Inventory:
-    """Return what `_lines` turned into JSON; the context of the validation is all kinds."""
+    """Parse an inventory from its lines in JSON; the context of the validation is all kinds."""
     if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
         raise ValueError("must be lines of an inventory")
     try:
@@ -113,7 +113,7 @@ class Commits(Protocol):
         """Return whether it is that commit, or descends from it."""
 
     def last_applied(self, commit: str) -> LastApplied:
-        """Return where the commit of the last apply stands."""
+        """Return the position of the last apply's commit."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Projection:
         return self._by_name(self.basis.released)
 
     def _by_name(self, declared: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
-        """Return what is declared of targets; the plan may not have known the name of one that the run has created."""
+        """Return declared objects by the names that targets have now: the run may have created some."""
         learned = {str(target.target): name for name, target in self._named.items()}
         return {learned.get(name, name): places for name, places in declared.items()}
 
@@ -311,7 +311,7 @@ def united(
     theirs: Mapping[Name, Value],
     both: Callable[[Value | None, Value | None], Value | None],
 ) -> dict[Name, Value]:
-    """Return what two made of one mapping; `both` says what becomes of a value that each of them has changed."""
+    """Return the three-way merge of a mapping; `both` merges a value that both sides have changed."""
     result = dict(theirs)
     for name in base.keys() | ours.keys():
         before, mine, other = base.get(name), ours.get(name), theirs.get(name)

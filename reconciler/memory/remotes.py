@@ -103,7 +103,7 @@ def in_job(environment: Mapping[str, str]) -> bool:
 
 
 def starter(environment: Mapping[str, str]) -> Person | None:
-    """Return who started a CI job; None elsewhere."""
+    """Return the person who started the CI job; None elsewhere."""
     name, email = environment.get("GITLAB_USER_NAME", ""), environment.get("GITLAB_USER_EMAIL", "")
     return Person(name, email) if environment.get("GITLAB_CI") and name else None
 

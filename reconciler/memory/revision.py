@@ -100,7 +100,7 @@ def read_revision(
 
 
 def _inputs(then: Snapshot, now: Inputs, given: Collection[str]) -> Inputs:
-    """Return what the manifests of a revision are read from."""
+    """Return the sources of the manifests of a revision."""
     content = then.file(Path(CONFIGURATION))
     source = f"{then.revision}:{CONFIGURATION}"
     settings = {} if content is None else read_mapping(open_source(source, content))

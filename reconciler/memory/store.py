@@ -298,7 +298,7 @@ def checked_branch(name: str) -> str:
 
 
 def own_identity(top: Path) -> Person:
-    """Return who git says the user is, by the configuration of the checkout."""
+    """Return the user's name and address by the git configuration of the checkout."""
     name, email = (
         os.fsdecode(git(top, ["config", "--get", f"user.{key}"]).stdout).strip() for key in ("name", "email")
     )

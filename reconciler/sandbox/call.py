@@ -47,7 +47,7 @@ class Route:
 
 
 def level_of(path: str) -> Level:
-    """Return what `:id` in a path names; the instance, if there is none."""
+    """Return the record that `:id` in a path names; the instance, if there is none."""
     levels: tuple[Level, ...] = ("project", "group")
     return next((level for level in levels if path.startswith(f"/{level}s/:id/")), "instance")
 

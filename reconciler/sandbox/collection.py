@@ -183,7 +183,7 @@ class RouteCollection(Generic[I]):
         return self.section.of(owner)
 
     def key(self, call: Call) -> Any:
-        """Return what the path says of the item; 400 for anything but a number, where that is one."""
+        """Return the key of the item in the path; 400 for anything but a number, where the key is one."""
         return call.number(self.part) if self.key_field in ("id", "iid") else call.parts[self.part]
 
     def find(self, call: Call, owner: Any, key: Any) -> I:

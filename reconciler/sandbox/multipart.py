@@ -31,7 +31,7 @@ class Upload:
     content: bytes
 
     def shown(self) -> dict[str, Any]:
-        """Return what a log says of it."""
+        """Return the value as a log shows it."""
         return {"file": self.name, "bytes": self.size}
 
 

@@ -78,7 +78,7 @@ def changed_entry(state: SandboxState, entry: E, sent: Mapping[str, Any]) -> E:
 
 
 def entry_faults(state: SandboxState, owner: GroupOrProject, entries: Iterable[Entry], label: str) -> Iterator[str]:
-    """Yield why entries are refused; `label` is the list in words."""
+    """Yield the errors about refused entries; `label` is the list in words."""
     licensed = isinstance(owner, Project) and state.instance.licensed
     for entry in entries:
         word, _ = entry.subject
@@ -89,7 +89,7 @@ def entry_faults(state: SandboxState, owner: GroupOrProject, entries: Iterable[E
 
 
 def _fault(state: SandboxState, owner: GroupOrProject, entry: Entry) -> str:
-    """Return why an entry is refused in that place; empty if it is not."""
+    """Return the error about an entry in that place; empty if it is accepted."""
     match entry.subject:
         case "user", name:
             user = state.users_by_name.get(str(name).lower())
@@ -107,7 +107,7 @@ def _fault(state: SandboxState, owner: GroupOrProject, entry: Entry) -> str:
 
 
 def taken(entries: Sequence[Entry], wanted: Entry, label: str) -> str:
-    """Return why an entry cannot join the others; empty if it can."""
+    """Return the error about an entry beside the existing ones; empty if it can be added."""
     word, _ = wanted.subject
     same = any(entry.subject == wanted.subject and entry.id != wanted.id for entry in entries)
     return f"{label} {word} {_TAKEN}" if same else ""

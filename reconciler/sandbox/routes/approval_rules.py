@@ -235,7 +235,7 @@ def _about(rule: ApprovalRuleRecord) -> tuple[str, int, str]:
 
 
 def _approver_changes(state: SandboxState, before: ApprovalRuleRecord, after: ApprovalRuleRecord) -> list[str]:
-    """Return what the audit says about approvers who have come and gone."""
+    """Return the audit's words about approvers who were added and removed."""
     old, new = (
         [
             *(f"User {state.user(name).name}" for name in rule.users),

@@ -175,7 +175,7 @@ _IN_PYTHON = {r"\[:\^?[a-z]+:\]": "a-z", r"\\[pP](\{\^?\w+\}|[A-Z])": "x", r"\\z
 
 
 def _syntax_fault(pattern: str) -> str:
-    """Return what RE2 says about a pattern; empty if it is one."""
+    """Return RE2's error about a pattern; empty if it is valid."""
     looks = re.search(r"\(\?<?[=!]", pattern)
     if looks:
         return f"invalid perl operator: {looks[0]}"

@@ -69,7 +69,7 @@ class _Issues(RouteCollection[Issue]):
         return self.section.of(owner) if owner.issues_enabled else []
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """Return what is to change; an event becomes the state."""
+        """Return the requested changes; an event becomes the state."""
         names = [attribute.name for attribute in self.changes]
         sent = _with_assignees(call, read(call, *self.changes, any_of=names))
         event = sent.pop("state_event", None)

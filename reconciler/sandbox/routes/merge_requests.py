@@ -78,7 +78,7 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
         return project
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """Return what is to change; an event becomes the state."""
+        """Return the requested changes; an event becomes the state."""
         sent = read(call, *self.changes, any_of=[attribute.name for attribute in self.changes])
         event = sent.pop("state_event", None)
         return sent | ({"state": _EVENTS[event]} if event else {})

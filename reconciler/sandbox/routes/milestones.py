@@ -273,7 +273,7 @@ def _with_groups_above(state: SandboxState, place: GroupOrProject) -> list[Group
 
 
 def title_faults(state: SandboxState, title: str, owner: GroupOrProject) -> dict[str, list[str]]:
-    """Return why nothing in that place can have that title; nothing if it can."""
+    """Return the errors about a title in that place; none if it is free and valid."""
     if not title:
         return {"title": ["can't be blank"]}
     places = {id(place): place for place in (*state.below(owner), *_with_groups_above(state, owner))}.values()

@@ -162,7 +162,7 @@ def _is_named(places: Mapping[int, GroupOrProject], path: str, name: str, this: 
 
 
 def wrong_group(state: SandboxState, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
-    """Return why no group can have that path and that name, by attribute: nothing if one can."""
+    """Return the errors about a group's path and name, by attribute."""
     wrong = {"name": _TAKEN} if "/" in path and _is_named(state.groups, path, name, this) else {}
     slug = path.rpartition("/")[2]
     reasons = [f"is too short (minimum is {_SHORTEST} characters)"] if len(slug) < _SHORTEST else []
@@ -173,7 +173,7 @@ def wrong_group(state: SandboxState, path: str, name: str, this: Group | None = 
 
 
 def wrong_project(state: SandboxState, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
-    """Return why no project can have that path and that name, by attribute: nothing if one can."""
+    """Return the errors about a project's path and name, by attribute."""
     reasons = _malformed(path.rpartition("/")[2], "end in '.git' or end in '.atom'")
     if reasons:
         return {"project_namespace.path": reasons, "path": reasons}
@@ -182,7 +182,7 @@ def wrong_project(state: SandboxState, path: str, name: str, this: Project | Non
 
 
 def _malformed(slug: str, ends: str) -> list[str]:
-    """Return what is wrong with the last part of a path in itself."""
+    """Return the errors about the last part of a path alone."""
     if slug in KEYWORDS:
         return [f"{slug} is a reserved name"]
     if _SLUG.fullmatch(slug):
@@ -196,7 +196,7 @@ def _malformed(slug: str, ends: str) -> list[str]:
 
 
 def too_visible(visibility: str, parent: Group | None) -> dict[str, list[str]]:
-    """Return why a group cannot have that visibility, by attribute: nothing if it can."""
+    """Return the errors about a group's visibility, by attribute."""
     if parent is None or not _is_above(visibility, parent):
         return {}
     reason = f"{visibility} is not allowed since the parent group has a {parent.visibility} visibility."
@@ -210,7 +210,7 @@ def _unsaved(wrong: dict[str, list[str]]) -> Refusal:
 
 
 def switched(sent: dict[str, Any]) -> dict[str, bool]:
-    """Return what a request switches on and off, by attribute of a project."""
+    """Return the features that a request switches on and off, by attribute of a project."""
     plain = {"packages_enabled": sent["packages_enabled"]} if sent.get("packages_enabled") is not None else {}
     return plain | {SWITCHES[name]: sent[name] != "disabled" for name in SWITCHES if sent.get(name)}
 

@@ -159,7 +159,7 @@ IMPORTED: StateSection[ProjectImport | None] = StateSection("imported", ("projec
 
 
 def enabled_sources(state: SandboxState) -> list[str]:
-    """Return what projects may be imported from: by default anything in the spec, and nothing in production."""
+    """Return the enabled import sources: by default all in the spec, and none in production."""
     given = SOURCES.of(state.instance)
     return ([] if state.deployed else ["github", "bitbucket_server"]) if given is None else given
 

@@ -303,7 +303,7 @@ _FORCE, _CODE = "allow force push", "code owner approval required"
 
 
 def _told(state: SandboxState, owner: GroupOrProject, rule: ProtectedBranchRecord) -> dict[str, tuple[str, Any]]:
-    """Return what the audit tells of a rule, in its words, with the event of a change: not who may unprotect."""
+    """Return the audit's words about a rule, with the event of a change: without who may unprotect."""
     pushers, mergers = (
         [show_entry(state, owner, shown, with_key=False)["access_level_description"] for shown in rule.entries(sort)]
         for sort in ("push", "merge")

@@ -207,7 +207,7 @@ def _actions(given: Any) -> Any:
 
 
 def _fault(action: Mapping[str, Any]) -> str:
-    """Return what is wrong with the form of an action; empty if nothing is."""
+    """Return the error about the form of an action; empty if it is valid."""
     name = action.get("action")
     if not name:
         return "[action] is required"

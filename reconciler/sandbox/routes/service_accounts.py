@@ -87,7 +87,7 @@ class _Accounts(RouteCollection[Account]):
             raise refused(400, f"400 Bad request - {(' and ' if before is None else '. ').join(reasons)}")
 
     def _against(self, call: Call, username: str, names: set[str]) -> tuple[str, ...]:
-        """Return what is wrong with a username, if others have these names."""
+        """Return the error about a username beside these names."""
         deployed = call.state.deployed
         if username in names or (not deployed and username.lower() in {name.lower() for name in names}):
             return ("Username has already been taken",)
