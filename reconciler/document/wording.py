@@ -182,7 +182,9 @@ def unchanged_counts(document: RunDocument) -> list[str]:
     shown = [f"{number:,} {word}" for word, number in words.items() if number]
     if not document.is_plan:
         return shown
-    shown += [f"{counted(numbers['hidden'], 'list')} with hidden entries"] if numbers["hidden"] else []
+    shown += (
+        [f"{counted(numbers['hidden'], 'list')} with entries that this token cannot see"] if numbers["hidden"] else []
+    )
     shown += [f"{counted(document.archived, 'archived project')} left out"] if document.archived else []
     others = count_other_changes(document)
     return [*shown, *([f"{others:,} not of this change"] if others else [])]

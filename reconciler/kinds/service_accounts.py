@@ -40,8 +40,8 @@ class ServiceAccount(Item):
     )
     email: Annotated[str, AfterValidator(_as_address)] = Field(
         default="",
-        description="Its e-mail address, which receives the notifications about what the account does. Left out, the "
-        "service makes one up.",
+        description="Its e-mail address, which receives the notifications about what the account does. If omitted, the "
+        "service generates one.",
         examples=["deploy-bot@example.com"],
         json_schema_extra={"pattern": EMAIL_ADDRESS.pattern},
     )

@@ -86,10 +86,7 @@ class OpenInventory:
 
 NO_INVENTORY = OpenInventory()
 
-NO_LIST = (
-    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what "
-    "is declared and live."
-)
+NO_LIST = "There is no inventory yet. Until the first apply, removing an object from the manifests does not delete it."
 
 
 class InventoryPlace(Protocol):

@@ -64,7 +64,14 @@ CODES: Mapping[str, Code] = {
         own_form=True,
     ),
     "inherited": Code("inherited object", "=", "is inherited", shown="verbose", planned=True, own_form=True),
-    "hidden": Code("list with hidden entries", "=", "keeps {field}", shown="verbose", planned=True, own_form=True),
+    "hidden": Code(
+        "list with entries that this token cannot see",
+        "=",
+        "keeps {field}",
+        shown="verbose",
+        planned=True,
+        own_form=True,
+    ),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run

@@ -121,10 +121,7 @@ def test_an_edited_plan_is_refused_although_its_checksum_fits(cli_runner: CliRun
     assert (done.code, cli_runner.sandbox.state()) == (3, before)
 
 
-NO_LIST = (
-    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what is "
-    "declared and live."
-)
+NO_LIST = "There is no inventory yet. Until the first apply, removing an object from the manifests does not delete it."
 
 
 def test_instance_names_the_target_also_where_a_revision_is_compared(cli_runner: CliRunner) -> None:

@@ -60,7 +60,8 @@ def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(cli_runner: Cli
     done = cli_runner("plan manifests --detailed-exitcode")
     assert (
         done.code,
-        "\nNo changes: 13 targets are in order, 2 unmanaged, 4 lists with hidden entries. " in done.out,
+        "\nNo changes: 13 targets are in order, 2 unmanaged, 4 lists with entries that this token cannot see. "
+        in done.out,
     ) == (0, True)
 
 

@@ -171,8 +171,7 @@ def a_checkout_that_is_kept_elsewhere(trap: Trap) -> None:
 
 
 NO_LIST = (
-    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what is "
-    "declared and live.\n"
+    "There is no inventory yet. Until the first apply, removing an object from the manifests does not delete it.\n"
 )
 READ = (
     'project acme/api\n  + milestone "b"\nNot of this change: 1 project differs already\nproject acme/api\n'

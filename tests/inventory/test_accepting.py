@@ -26,8 +26,8 @@ def test_what_would_be_deleted_is_declared_again(user: Checkout) -> None:
         2,
         [
             "project acme/api",
-            '  - allowlisted project "acme/lib"     was declared until <first>',
-            '  - milestone "b"     was declared until <first>',
+            '  - allowlisted project "acme/lib"     removed from the manifests since <first>',
+            '  - milestone "b"     removed from the manifests since <first>',
         ],
     )
     assert user.run("accept") == (0, ["manifests/project.yaml", "2 differences accepted; 1 file written."])

@@ -6,7 +6,7 @@ from tests.inventory.checkout import Checkout
 
 NEWER = "newer manifests were applied, <third>: run `git pull`, or a new pipeline"
 SET_BACK = "; this apply may set back what they changed"
-DELETION = '  - milestone "b"     was declared until <first>'
+DELETION = '  - milestone "b"     removed from the manifests since <first>'
 STALE = '  - milestone "b"                             stale: '
 DONE = ["project acme/api", '  - milestone "b"                             done']
 

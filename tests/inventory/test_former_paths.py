@@ -41,7 +41,7 @@ def test_the_former_path_of_a_project_proves_what_it_declared_if_the_service_red
     user.milestones("a", path="acme/new")
     user.commit("second")
     user.cli.sandbox.clear_log()
-    deletion = ["project acme/new", '  - milestone "b"     was declared until <first>']
+    deletion = ["project acme/new", '  - milestone "b"     removed from the manifests since <first>']
     assert user.plan() == (0, deletion)
     assert asked(user) == ["/api/v4/projects/acme%2Fapi"]
     assert user.apply()[0] == 0

@@ -31,7 +31,7 @@ def test_a_reviewed_deletion_is_carried_out_though_another_project_is_sick(user:
     assert sick[0] == 3
     user.milestones("a")
     user.commit("second")
-    deletion = '  - milestone "b"     was declared until <first>'
+    deletion = '  - milestone "b"     removed from the manifests since <first>'
     code, lines = user.plan("--since HEAD~1")
     assert (code, lines[:2]) == (0, ["project acme/api", deletion])
     code, lines = user.plan("--allow-problems")

@@ -17,10 +17,7 @@ from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 from tests.items import said
 
-NO_LIST = (
-    "There is no inventory yet: nothing is deleted because it is no longer declared. The next apply writes down what is "
-    "declared and live."
-)
+NO_LIST = "There is no inventory yet. Until the first apply, removing an object from the manifests does not delete it."
 
 
 @pytest.fixture
@@ -83,7 +80,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     planned = cli_runner("plan")
     assert planned.out == (
         "project acme/api\n"
-        f'  - milestone "two"     was declared until {first[:7]}\n'
+        f'  - milestone "two"     removed from the manifests since {first[:7]}\n'
         "Plan: 1 to delete. 1 write to apply; 2 requests were "
         "made to plan.\n"
     )

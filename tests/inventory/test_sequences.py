@@ -80,7 +80,7 @@ def test_the_values_that_the_repository_sets_are_no_other_inputs(user: Checkout)
     assert user.apply()[0] == 0
     user.write("reconciler.yaml", "set: {titles: a}\n")
     user.commit("second")
-    deleted = ["project acme/api", '  - milestone "b"     was declared until <first>']
+    deleted = ["project acme/api", '  - milestone "b"     removed from the manifests since <first>']
     assert user.plan() == (0, deleted)
     assert user.plan("--set titles=a") == (0, deleted)
     assert user.plan("--set titles=b")[1][-1].endswith("other inputs than reconciler.yaml: --set")
@@ -112,7 +112,7 @@ def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -
         [
             "project acme/api",
             '  + milestone "v3"',
-            '  - milestone "v2"     was declared until <second>',
+            '  - milestone "v2"     removed from the manifests since <second>',
             'milestone "v3" looks like a rename: add renamed_from: "v2" at manifests/project.yaml:4',
         ],
     )
@@ -197,7 +197,7 @@ def test_a_plan_is_stale_once_somebody_has_declared_again_what_it_deletes(clone:
     clone.git.git("push", "--quiet", "origin", "main")
     assert clone.plan("--out ../plan.json") == (
         0,
-        ["project acme/api", '  - milestone "b"     was declared until <first>'],
+        ["project acme/api", '  - milestone "b"     removed from the manifests since <first>'],
     )
     other = clone.clone("bob")
     other.milestones("a", "b")
@@ -338,9 +338,9 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
         0,
         [
             "project acme/api",
-            '  - allowlisted project "acme/tools/cli"     was declared until <first>',
+            '  - allowlisted project "acme/tools/cli"     removed from the manifests since <first>',
             "project acme/web",
-            '  - milestone "a"     was declared until <first>',
+            '  - milestone "a"     removed from the manifests since <first>',
             *left,
         ],
     )

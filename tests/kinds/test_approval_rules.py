@@ -427,7 +427,7 @@ def test_a_plan_counts_the_lists_with_groups_that_the_token_cannot_see(cli_runne
     assert lines == [
         f'  = approval rule "{name}" keeps groups{" " * 12}that this token cannot see' for name in ("a", "c")
     ]
-    assert "2 unmanaged, 2 lists with hidden entries." in done.out
+    assert "2 unmanaged, 2 lists with entries that this token cannot see." in done.out
     document = json.loads(cli_runner("plan --format json").out)
     assert findings_of(document, "hidden") == [
         {

@@ -282,5 +282,5 @@ def _with_last_commit(steps: Sequence[Step], commit: str) -> Sequence[Step]:
     """Return the steps of a deletion, each with the commit that declared the object last, if it is known."""
     if not commit:
         return steps
-    end = f"was declared until {commit[:SHORT_SHA_LENGTH]}"
+    end = f"removed from the manifests since {commit[:SHORT_SHA_LENGTH]}"
     return [replace(step, origin=end) if isinstance(step, Delete) else step for step in steps]
