@@ -8,9 +8,7 @@ from threading import Lock, Thread
 from typing import Generic, TypeVar
 
 from reconciler.model.protocols import Concurrency, Reader
-
-GLANCE = 0.5
-"""The most seconds until the main thread notices a signal that another thread has received."""
+from reconciler.system.clock import GLANCE
 
 MOST_HELPERS = 64
 """The most workers that help with the tasks of one `share_tasks`."""

@@ -11,8 +11,9 @@ with the last byte that was received, and if nothing has arrived since.
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
+from threading import current_thread, main_thread
 from typing import Any, cast
 
 import httpcore
@@ -20,6 +21,7 @@ import httptools
 import httpx
 
 from reconciler.service.policy import Clock, Policy
+from reconciler.system.clock import GLANCE
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -182,7 +184,15 @@ class _Stream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        received = self._stream.read(max_bytes, self._deadline.within(timeout))
+        left = self._deadline.within(timeout)
+        # A signal that comes just before the call of the system interrupts no wait: Python notices it after that call.
+        while left > GLANCE and current_thread() is main_thread():
+            with suppress(httpcore.ReadTimeout):
+                return self._received(self._stream.read(max_bytes, GLANCE))
+            left = self._deadline.within(left - GLANCE)
+        return self._received(self._stream.read(max_bytes, left))
+
+    def _received(self, received: bytes) -> bytes:
         self._deadline.moved(len(received))
         return received
 

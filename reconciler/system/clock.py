@@ -2,6 +2,9 @@
 
 from datetime import UTC, date, datetime
 
+GLANCE = 0.5
+"""The most seconds until the main thread, which waits, notices a signal: see `engine.crew` and `service.transport`."""
+
 
 def now() -> datetime:
     """Return the time, with UTC as its time zone."""

@@ -96,6 +96,61 @@ class BrokenNetwork(httpcore.NetworkBackend):
         return BrokenStream(self._error)
 
 
+class SlowNetwork(httpcore.NetworkBackend, httpcore.NetworkStream):
+    """A network on which nothing arrives for some waits, whose seconds it keeps."""
+
+    def __init__(self, waits: int) -> None:
+        self.waits: list[float] = []
+        self._left = waits
+
+    def connect_tcp(self, *_given: Any, **_options: Any) -> httpcore.NetworkStream:
+        return self
+
+    def write(self, *_given: Any) -> None:
+        """Take it."""
+
+    def read(self, _most: int, timeout: float | None = None) -> bytes:
+        self.waits.append(timeout or 0)
+        self._left -= 1
+        if self._left >= 0:
+            raise httpcore.ReadTimeout("nothing has come")
+        return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+
+    def get_extra_info(self, _info: str) -> None:
+        """Know nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(("waits", "answered"), [(3, True), (120, False)])
+def test_the_main_thread_waits_for_an_answer_in_slices_so_that_it_notices_each_signal(
+    waits: int, answered: bool
+) -> None:
+    network = SlowNetwork(waits)
+
+    def connect(tls: ssl.SSLContext, _proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
+        return DirectTransport(tls, None, Deadline(clock, policy, network))
+
+    with connected("http://127.0.0.1:9/api/v4", connect=connect) as client:
+        with nullcontext() if answered else pytest.raises(AnswerLost):
+            client.send(Request("POST", "x", {}))
+    assert network.waits == [0.5] * (4 if answered else 120)
+
+
+def test_another_thread_waits_once() -> None:
+    network = SlowNetwork(0)
+
+    def connect(tls: ssl.SSLContext, _proxy: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
+        return DirectTransport(tls, None, Deadline(clock, policy, network))
+
+    with connected("http://127.0.0.1:9/api/v4", connect=connect) as client:
+        thread = Thread(target=client.send, args=[Request("POST", "x", {})])
+        thread.start()
+        thread.join()
+    assert network.waits == [60]
+
+
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("error", [*ERRORS, OSError, ssl.SSLError, UnicodeError], ids=str)
 def test_no_error_of_the_network_leaves_the_client(error: type[Exception], sent: bool) -> None:
