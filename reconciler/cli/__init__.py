@@ -237,9 +237,7 @@ def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> str:
 
 def _of_another_command(error: click.NoSuchOption) -> str:
     """Return that an option is one of other commands, or comes before its command; empty if it is of none."""
-    context = error.ctx
-    if context is None:
-        return ""
+    context = error.ctx or click.Context(cli)
     commands = {name: cli.get_command(context, name) for name in COMMANDS}
     owners = [
         name

@@ -473,15 +473,10 @@ def makes_anew(change: Update) -> bool:
     return change.renamed_from is not None and change.requests[0].method == "POST"
 
 
-def object_of(item: Change | Keep) -> tuple[str, str, int | None]:
-    """Return the object that is changed or kept, by section, part and ID; None if there is none yet, or it has none."""
-    address = item.address
-    match item:
-        case Create():
-            return address.section, address.part, None
-        case Keep():
-            return address.section, address.part, item.id
-    return address.section, address.part, item.read.id
+def object_of(change: Change) -> tuple[str, str, int | None]:
+    """Return the object that is changed, by section, part and ID; None if there is none yet, or it has none."""
+    address = change.address
+    return address.section, address.part, None if isinstance(change, Create) else change.read.id
 
 
 def is_about_run(item: Item) -> bool:

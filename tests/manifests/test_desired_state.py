@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reconciler import manifests
 from reconciler.kinds.approval_settings import ApprovalSettings
 from reconciler.kinds.container_repository_protection_rules import ProtectionRule
 from reconciler.kinds.job_token_scope import Allowed, Switch
@@ -193,3 +194,9 @@ def test_what_is_effective_stands_in_the_order_of_the_sections(folder: Folder) -
     assert read.of(target).spec["prune"] == ["job_token_scope"]
     with pytest.raises(KeyError):
         read.of(Target(Level.USER))
+
+
+def test_the_package_offers_what_it_lists_and_nothing_else() -> None:
+    assert [name for name in manifests.__all__ if not hasattr(manifests, name)] == []
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        manifests.nothing  # noqa: B018 - that is what is tested
