@@ -6,7 +6,7 @@ from datetime import date
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
 from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unknown_section
-from reconciler.manifests.locks import Lock, locks_of
+from reconciler.manifests.locks import Lock, locks_at, locks_of
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import object_path
 from reconciler.model.endpoints import Collection
@@ -151,7 +151,12 @@ def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
 
 def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
     """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
-    covered = [lock for lock in locks_of(whole) if _covers(exception, lock, whole)]
+    items = whole.specs[exception.section].items
+    if items is None or exception.item is None:
+        locks: Iterable[Lock] = locks_of(whole)
+    else:
+        locks = locks_at(whole, (exception.section, exception.item))
+    covered = [lock for lock in locks if _covers(exception, lock, whole)]
     if covered:
         named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")

@@ -59,6 +59,11 @@ def _by_steps(stack: Stack) -> Mapping[Steps, list[tuple[int, Lock]]]:
     return placed
 
 
+def locks_at(stack: Stack, steps: Steps) -> list[Lock]:
+    """Return the locks of exactly the value at some steps of the merged spec, the lowest first."""
+    return [lock for _, lock in _by_steps(stack).get(steps, ())]
+
+
 def lock_on(stack: Stack, steps: Steps) -> Lock | None:
     """Return the lock that holds a field, an item, or a list of the merged spec; None if none does.
 

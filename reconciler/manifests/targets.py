@@ -401,7 +401,8 @@ def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
         if not isinstance(mine, dict) or not isinstance(theirs, dict):
             yield from differences((name,), mine, theirs)
             continue
-        ordered = {key: value for key, value in mine.items() if not spec.merges_as_set(key)}
+        # By the keys of the later set: those of all sets before it, merged, may be many.
+        ordered = {key: mine[key] for key in theirs if key in mine and not spec.merges_as_set(key)}
         different = list(differences((name,), ordered, theirs))
         displaces = spec.kind.beneath(mine, theirs) != mine or spec.kind.beneath(theirs, mine) != theirs
         yield from different or ([(name,)] if displaces else [])

@@ -10,6 +10,11 @@ pytestmark = pytest.mark.untraced
 ODD = "acme/data-6/charts-11"
 RELEASE = '\n  milestones: {"2030.1": {due_date: 2030-03-31}}\n'
 RELEASES = f"apiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: releases}}\nspec: {RELEASE}"
+EVERYONE = (
+    f"apiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: everyone}}\nspec: {RELEASE}---\n"
+    "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: everyone, profiles: [everyone]}\n"
+    "select: {group: acme/data-6}\n"
+)
 WAY_OUT = "write `unmanaged: [milestones]` in its own document"
 
 
@@ -27,14 +32,11 @@ def test_a_rule_for_all_does_not_fit_one_project_and_its_document_says_so(cli_ru
         "No changes: 21 targets are in order, 12",
     )
 
-    # a profile of the set: the project that cannot have it is left out, although it has a document
-    profile = cli_runner.folder / "manifests/acme.data-6.profile.yaml"
-    before = profile.read_text()
-    assert "milestones" not in before
-    profile.write_text(before.rstrip("\n") + RELEASE)
+    # a profile of a set: the project that cannot have it is left out, although it has a document
+    cli_runner.write("manifests/everyone.yaml", EVERYONE)
     planned = cli_runner("plan")
     assert (planned.code, ODD in planned.out) == (0, False)
-    assert "\nPlan: 8 to create, 12 unmanaged, 1 not applicable, " in planned.out
+    assert "\nPlan: 10 to create, 12 unmanaged, 1 not applicable, " in planned.out
     assert '+ milestone "2030.1"' in planned.out
 
     # a profile of the document: somebody has asked for it in this project
@@ -51,7 +53,7 @@ def test_a_rule_for_all_does_not_fit_one_project_and_its_document_says_so(cli_ru
     ]
 
     document.write_text(asked.replace("spec:\n", "spec:\n  unmanaged: [milestones]\n"))
-    assert cli_runner("validate").out == "Valid: 26 documents: 2 groups, 19 projects, 2 sets, 3 profiles.\n"
+    assert cli_runner("validate").out == "Valid: 28 documents: 2 groups, 19 projects, 3 sets, 4 profiles.\n"
     planned = cli_runner("plan")
     assert (planned.code, ODD in planned.out) == (0, False)
     assert cli_runner("apply --yes").code == 0
