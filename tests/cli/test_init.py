@@ -229,7 +229,7 @@ def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: C
     git.git("remote", "add", "origin", "../origin.git")
     planned = cli_runner("plan --detailed-exitcode")
     assert (planned.code, planned.err) == (0, "")
-    assert planned.out.startswith("There is no inventory yet: ")
+    assert planned.out.startswith("There is no inventory yet. ")
     assert cli_runner("apply --yes").code == 0
     assert git.git("ls-remote", "origin").endswith("\trefs/heads/reconciler/applied")
 

@@ -227,7 +227,7 @@ def test_an_event_that_is_not_as_expected_is_passed_over() -> None:
 
 
 def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_number(cli_runner: CliRunner) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
+    later = (datetime.now(UTC) + timedelta(hours=1)).replace(second=0, microsecond=0)  # a minute until the next one
     fleet(cli_runner, "owner", now=later.isoformat())
     repository(cli_runner.folder)
     spec = "{approval_rules: {any_approver: {approvals_required: 1}}}"
