@@ -51,7 +51,7 @@ class Membership:
         wishes: by target, its wishes by their steps.
         known: the targets and sections that agree to what they wish; others agree to nothing.
         inapplicable: sections that a target cannot have: it agrees to any value.
-        fixed: the layers that have targets which nobody knows.
+        fixed: the layers with targets that are not known yet.
         held: by target, why locks prevent wishes, by their steps; these are not among `wishes`.
     """
 

@@ -1,4 +1,4 @@
-"""What most projects of a group share goes into their profile, with placeholders for their own paths. Pure.
+"""Move the values that most projects of a group share into their profile, with placeholders for their own paths. Pure.
 
 An item is there if enough projects have it: one without it has a line that says so. A setting is there with its most
 frequent value, if enough have that. A document cannot take away that its profile declares a section, nor an entry of an
@@ -75,7 +75,7 @@ class _Member:
 
     @property
     def fixtures(self) -> set[Context]:
-        """What no document can take from a profile: its sections, and the entries of lists that layers unite."""
+        """The parts of a profile that no document can take back: sections, and entries of lists that layers unite."""
         entries = {
             (name, field, dumps(entry))
             for name, section in self.spec.items()
@@ -93,7 +93,7 @@ def _items(shape: SectionSpec, sections: Sequence[Mapping[str, Any]], enough: in
         having = [section[key] for section in sections if key in section]
         item = _usual(shape, having, alike)
         # What protects is in the profile whole, or not at all: a project that comes later must be able to have it, and
-        # every field of it is to be watched.
+        # `drift` watches every field.
         if not shape.kind.protects or item.keys() == {field for each in having for field in each}:
             items[key] = item
     return items

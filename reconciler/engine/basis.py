@@ -1,4 +1,4 @@
-"""What an apply of a plan has to know to keep the inventory: see `memory.projection`."""
+"""The facts from which an apply projects the inventory: see `memory.projection`."""
 
 from collections.abc import Collection as Some
 from collections.abc import Iterable, Iterator, Mapping

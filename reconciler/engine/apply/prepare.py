@@ -68,7 +68,7 @@ class Preparation:
         self.options, self.reader, self.kinds = targets.options, reader, reader.kinds
 
     def prepare(self, section: str) -> Ready:
-        """Return a section as it is to be written now."""
+        """Return a section, ready to be written."""
         plan, not_attempted = self.target.only([section]), self.targets.not_attempted(self.target.target)
         if not_attempted is not None:
             return Ready(plan).settling(map(not_attempted.outcome, plan.changes))

@@ -51,7 +51,7 @@ class DeclaredPart(Generic[PartType]):
         return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
 
     def declared_until(self, record: LiveRecord) -> str:
-        """Return the last commit that declared an object which is to be deleted; empty for other objects."""
+        """Return the last commit that declared a forgotten object; empty for other objects."""
         number = None if record.below else record.id
         return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
 
