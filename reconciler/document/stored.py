@@ -188,6 +188,8 @@ class StoredKeep(StoredAddress):
     """The declared fields of a settings section below a group that this plan changes, which is planned again then."""
     prune: NotRequired[bool]
     """Whether its section is authoritative."""
+    at_least: NotRequired[list[str]]
+    """Of such a section, the fields that may be stricter."""
 
 
 class StoredFinding(StoredAddress):
@@ -422,7 +424,8 @@ def _stored(item: Item) -> dict[str, Json]:
         case Outcome():
             return {**_stored_change(item.change), "outcome": _stored_outcome(item)}
         case Keep():
-            known = {"id": item.id, "after": dict(item.after) if item.id is None else None, "prune": item.prune or None}
+            known: dict[str, Json] = {"id": item.id, "prune": item.prune or None, "at_least": [*item.at_least] or None}
+            known["after"] = dict(item.after) if item.id is None else None
             return {**_stored_address(item.address), "action": "keep", **_given(known)}
         case Finding():
             return {
@@ -588,7 +591,8 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
     if where is None:
         raise PlanRefused(f"damaged: items[{number}] is about no target")
     if stored["action"] == "keep":
-        return Keep(where, stored.get("id"), stored.get("after", NOTHING), stored.get("prune", False))
+        at_least = tuple(stored.get("at_least", ()))
+        return Keep(where, stored.get("id"), stored.get("after", NOTHING), stored.get("prune", False), at_least)
     change = _change(stored, where, number)
     if "outcome" not in stored:
         return change

@@ -82,6 +82,14 @@ Branches = Annotated[
 ]
 
 
+def lacks_approvers(rule: Mapping[str, Json]) -> bool:
+    """Return whether a rule holds nobody off: it names nobody, or fewer than it needs.
+
+    A rule that nobody can fulfil, the service approves by itself. A group may have any number of members.
+    """
+    return not rule.get("groups") and len(rule.get("users") or ()) < max(1, rule.get("approvals_required") or 0)
+
+
 class ApprovalRule(Item):
     """The approvals that a merge request needs."""
 
@@ -104,8 +112,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(beside="groups"),
-        "groups": approvers(beside="users"),
+        "users": approvers(lacks_approvers),
+        "groups": approvers(lacks_approvers),
         "branches": WIDER,
     }
 

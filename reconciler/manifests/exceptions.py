@@ -158,7 +158,7 @@ def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
         locks = locks_at(whole, (exception.section, exception.item))
     covered = [lock for lock in locks if _covers(exception, lock, whole)]
     if covered:
-        named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
+        named = listed(f"{'.'.join(map(str, lock.steps))}, {lock.words}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
 
 

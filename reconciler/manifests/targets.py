@@ -22,7 +22,7 @@ from reconciler.manifests.layers import (
     placeholder_values,
     stacked,
 )
-from reconciler.manifests.locks import broken_locks, differences
+from reconciler.manifests.locks import broken_locks, differences, lock_on
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
@@ -298,7 +298,7 @@ def _sections(whole: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         told += problems
         if section is not None:
             own = not whole.layers[-1].title and name in whole.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, whole.minimums(name))
     for number, name in enumerate(whole.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
@@ -382,6 +382,8 @@ def _set_conflicts(
         for layers in equals[1:]:
             wanted = whole.of(*layers)
             for steps in _disagreements(before, wanted):
+                if _are_joined(before, wanted, steps):
+                    continue
                 layer, location = find(before, steps)
                 other = next(each for each in equals if layer in each)
                 message = (
@@ -390,6 +392,12 @@ def _set_conflicts(
                 )
                 yield wanted, Diagnostic(("spec", *steps), message)
             before = before.under(*layers)
+
+
+def _are_joined(one: Stack, other: Stack, steps: Steps) -> bool:
+    """Return whether a field is a minimum of two sets, or of one and locked by the other: the order does not matter."""
+    holds = [lock_on(each, steps) for each in (one, other)]
+    return all(holds) and any(lock and lock.is_minimum for lock in holds)
 
 
 def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:

@@ -79,6 +79,7 @@ CODES: Mapping[str, Code] = {
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
     "hint": Code("hint", separates=True),
+    "at_least": Code("minimum", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),
     "loss": Code("loss", shown="verbose"),
     "page": Code("web page", shown="never"),

@@ -27,12 +27,11 @@ class Direction:
 
     Attributes:
         is_as_strict: whether the first value is at least as strict as the second; neither is null.
-        beside: the other field of the same meaning: where both lists are empty, they mean everybody. Empty where there
-            is none.
+        is_open: whether the other fields of an object make its value mean everybody, whatever it is.
     """
 
     is_as_strict: Callable[[Json, Json], bool]
-    beside: str = ""
+    is_open: Callable[[Mapping[str, Json]], bool] = lambda _: False
 
     def compare(self, this: Json, that: Json) -> Strictness:
         """Return whether a value is stricter than another one."""
@@ -43,8 +42,7 @@ class Direction:
 
     def value(self, name: str, fields: Mapping[str, Json]) -> Json:
         """Return the value of a field of an object as `compare` takes it: null where it means everybody."""
-        means_everybody = self.beside and not fields.get(name) and not fields.get(self.beside)
-        return None if means_everybody else fields.get(name)
+        return None if self.is_open(fields) else fields.get(name)
 
     def _holds(self, this: Json, that: Json) -> bool:
         if that is None or this == that:
@@ -146,10 +144,10 @@ WIDER = Direction(_are_branches_as_strict)
 """The branches of an approval rule: all over all that are protected over named ones, of which more are stricter."""
 
 
-def approvers(beside: str) -> Direction:
-    """Return the direction of a list of approvers: fewer are stricter, but nobody in both lists means anybody.
+def approvers(is_open: Callable[[Mapping[str, Json]], bool]) -> Direction:
+    """Return the direction of a list of approvers: fewer are stricter, while there are enough.
 
     Args:
-        beside: the other list.
+        is_open: see `Direction`.
     """
-    return Direction(_are_fewer, beside)
+    return Direction(_are_fewer, is_open)
