@@ -131,17 +131,17 @@ def _former(planned: Planned) -> Mapping[Target, Former]:
 
 
 def _read(
-    planned: Planned, targets: Sequence[Target], after: datetime, *, as_one: bool
+    planned: Planned, targets: Sequence[Target], moment: datetime, *, as_one: bool
 ) -> tuple[Events, tuple[Remark, ...]]:
     """Return the events of targets since a moment, and log messages about events that cannot be read.
 
     Args:
         planned: the plan.
         targets: the targets to read events of.
-        after: the moment.
+        moment: the moment.
         as_one: whether a list of the events of all targets is worth a request.
     """
-    since = after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     remarks: list[Remark] = []
     if as_one and len(targets) > 1:
         try:
@@ -203,11 +203,13 @@ def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
         )
 
 
-def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former) -> TargetPlan:
+def _with_authors(
+    target_plan: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former
+) -> TargetPlan:
     """Return a target whose changes name the author of the live value, wherever an event explains it.
 
     Args:
-        target: of a plan.
+        target_plan: of a plan.
         events: of the target, the newest first.
         kinds: all kinds.
         recorded_ids: of the target, by the inventory.
@@ -224,7 +226,7 @@ def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds
         author = _author(change, traced[section], kinds, recorded_ids)
         return with_note(change, "changed_by", None if author is None else author.data)
 
-    return target.with_changes(with_author)
+    return target_plan.with_changes(with_author)
 
 
 def _changed_by(event: AuditEvent) -> ChangedBy:
@@ -295,15 +297,15 @@ def _find_restored(
 
 
 def _restored_in_section(
-    changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    changes: Sequence[Change], section: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
-    kind = kinds[declared.kind]
+    kind = kinds[section.kind]
     # Oldest first: a value is restored only after it was changed.
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]
         differing = [*_differing(changes, part)]
-        for setting in _declared(declared, part, live, about):
+        for setting in _declared(section, part, live, about):
             if not any(_concerns(names, field, setting) for names, field in differing):
                 yield from _round_trips(setting, about, part)
 
@@ -354,13 +356,13 @@ def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozense
                 yield names, field
 
 
-def _concerns(names: frozenset[Key] | None, field: str | None, declared: DeclaredValue) -> bool:
+def _concerns(names: frozenset[Key] | None, field: str | None, declared_value: DeclaredValue) -> bool:
     """Return whether a difference is about a declared value; one of a whole object is about all its fields."""
-    same = names is None or bool(names & (declared.names or frozenset()))
-    return same and field in (None, declared.field)
+    same = names is None or bool(names & (declared_value.names or frozenset()))
+    return same and field in (None, declared_value.field)
 
 
-def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
+def _round_trips(declared_value: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
     """Yield each time that a value was changed and restored.
 
     The initial value of an object is no change of it: only a declared value can be changed and restored. An entry
@@ -369,14 +371,14 @@ def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator
     left: tuple[AuditEvent, Json] | None = None
     was_declared = True
     for event, mark in traced:
-        if not _is_about(declared, mark, part):
+        if not _is_about(declared_value, mark, part):
             continue
-        if mark.field != declared.field:
+        if mark.field != declared_value.field:
             if mark.field is None and not mark.removed:
                 left, was_declared = None, False
             continue
-        value = mark.value if declared.field else not mark.removed
-        is_back = mark.has_left(declared.value) if declared.field else value is declared.value
+        value = mark.value if declared_value.field else not mark.removed
+        is_back = mark.has_left(declared_value.value) if declared_value.field else value is declared_value.value
         if not is_back:
             is_known = not (isinstance(value, list) and None in value)
             left = left or ((event, value) if was_declared and is_known else None)
@@ -385,16 +387,18 @@ def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator
         if left:
             away, meanwhile = left
             data = {
-                "before": declared.value,
+                "before": declared_value.value,
                 "meanwhile": meanwhile,
                 "changed_by": dict(_changed_by(away).data),
                 "restored_by": dict(_changed_by(event).data),
             }
-            yield Finding(declared.address, "restored", "was changed and put back", field=declared.field, data=data)
+            yield Finding(
+                declared_value.address, "restored", "was changed and put back", field=declared_value.field, data=data
+            )
             left = None
 
 
-def _is_about(declared: DeclaredValue, mark: Traced, part: Part) -> bool:
-    if declared.names is None or not isinstance(part, Collection):
+def _is_about(declared_value: DeclaredValue, mark: Traced, part: Part) -> bool:
+    if declared_value.names is None or not isinstance(part, Collection):
         return True
-    return any(part.identity(name) in declared.names for name in mark.names)
+    return any(part.identity(name) in declared_value.names for name in mark.names)

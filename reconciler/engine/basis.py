@@ -110,18 +110,18 @@ def _wanted(
 
 
 def _standing(
-    part: Collection, wished: Wished, read: Objects, numbers: Mapping[Key, int]
+    part: Collection, wished: Wished, objects: Objects, target_ids: Mapping[Key, int]
 ) -> Iterator[tuple[Key, frozenset[int]]]:
     """Yield each declared name with the IDs of the live objects that have it, or a former one."""
     ids: dict[Key, set[int]] = {}
-    own = {record.id: record for record in read.own if record.id is not None and not record.below}
+    own = {record.id: record for record in objects.own if record.id is not None and not record.below}
     for number, record in own.items():
         for name in record.names:
             ids.setdefault(part.identity(name), set()).add(number)
     for name, resource in wished.items():
         if resource is not None:
             accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
-            meant = {numbers[spelling] for spelling in accepted if spelling in numbers}
+            meant = {target_ids[spelling] for spelling in accepted if spelling in target_ids}
             yield name, frozenset().union(meant & own.keys(), *(ids.get(spelling, ()) for spelling in accepted))
 
 

@@ -84,9 +84,9 @@ class GroupListing:
             more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
         )
 
-    def __or__(self, other: "GroupListing") -> "GroupListing":
+    def __or__(self, listing: "GroupListing") -> "GroupListing":
         """Return the listing that serves both."""
-        return GroupListing(self.archived or other.archived, self.switches | other.switches)
+        return GroupListing(self.archived or listing.archived, self.switches | listing.switches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +223,11 @@ def _missing_groups(
     return missing
 
 
-def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
+def _ahead(run: Run, group_paths: Iterable[str]) -> Ahead | None:
     """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
     if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
         return None
-    none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
+    none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in group_paths}
 
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**none, **members}), "")
@@ -280,20 +280,20 @@ class _Lists:
         listed = _list(group, self._groups[group], self._reader, self._spread, partial(self._show, group))
         self.found[group] = listed
 
-    def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
+    def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
         """Ask for pages together with whoever has nothing else to do."""
-        results = share_tasks(self._crew, ask, pages)
+        results = share_tasks(self._crew, read_page, pages)
         if len(results) < len(pages):
             raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
         return results
 
-    def _show(self, group: str, members: Iterable[Member]) -> None:
+    def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
         """Take note of listed projects, and read those that every group around them has shown."""
         if self._ahead is None:
             return
         ready = []
         with self._showing:
-            for member in members:
+            for member in listed_projects:
                 path = member.path.casefold()
                 shown = self._shown.setdefault(path, set())
                 if group not in shown and not is_scheduled_for_deletion(path):
@@ -303,13 +303,13 @@ class _Lists:
         if ready:
             self._crew.add(partial(self._prepare, ready, self._ahead))
 
-    def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
+    def _prepare(self, listed_projects: Sequence[Member], ahead: Ahead) -> None:
         if self.are_complete:
             return
-        around = {member.path: groups_around(member.path, self._groups) for member in members}
-        numbers = {member.path.casefold(): member.id for member in members}
+        around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
+        numbers = {member.path.casefold(): member.id for member in listed_projects}
         by_group = {
-            group: tuple(member for member in members if group in around[member.path]) for group in self._groups
+            group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
         }
         for target in ahead.prepare(by_group):
             for section in target.sections:
@@ -318,9 +318,9 @@ class _Lists:
                     number = numbers.get(str(target.target.ref).casefold())
                     self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted, number))
 
-    def _read(self, address: PartAddress, part: Part, wanted: Wanted, number: int | None) -> None:
+    def _read(self, address: PartAddress, part: Part, declaration: Wanted, number: int | None) -> None:
         if not self.are_complete:
-            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted, number)
+            self.parts[address] = declaration, read_part(self._reader, part, address[0], declaration, number)
 
 
 def _list(
@@ -328,8 +328,8 @@ def _list(
 ) -> tuple[Member, ...] | Obstacle:
     path = f"{Target(Level.GROUP, group).url}projects"
 
-    def keep(page: list[Json]) -> list[Member]:
-        members = [_member(entry, path, listing.switches) for entry in page]
+    def keep(page_entries: list[Json]) -> list[Member]:
+        members = [_member(entry, path, listing.switches) for entry in page_entries]
         show(members)
         return members
 

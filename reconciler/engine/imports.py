@@ -54,8 +54,8 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
     """Return the state of an import by the service's record, without secrets."""
     from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
 
-    def cleaned(text: Json) -> str:
-        return shown(hidden(text, secrets)) if isinstance(text, str) else ""
+    def cleaned(value: Json) -> str:
+        return shown(hidden(value, secrets)) if isinstance(value, str) else ""
 
     status = record.get("import_status")
     errors = [f"{where}: {cleaned(message)}" for where, message in _errors(record, cleaned)]

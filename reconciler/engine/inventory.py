@@ -114,14 +114,14 @@ def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Sectio
                 yield section, part, declared
 
 
-def known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:
+def known_ids(part: Collection, wished: Wished, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
     if part.names.level is None:
         return {}
-    former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
+    former = (old for resource in wished.values() for old in getattr(resource, "renamed_from", ()))
     numbers = {
         name: live.ids.get(Reference(part.names.level, name.casefold()))
-        for name in (*declared, *former)
+        for name in (*wished, *former)
         if isinstance(name, str)
     }
     return {part.identity(name): number for name, number in numbers.items() if isinstance(number, int)}

@@ -298,18 +298,18 @@ def _doubtful(
     level: Level,
     targets: Iterable[DesiredTarget],
     busy: Collection[tuple[Target, str]],
-    numbers: Mapping[Reference, int],
+    target_ids: Mapping[Reference, int],
 ) -> tuple[set[Target], set[Reference]]:
     """Return the targets given by ID and those given by path that may be the same, if one of the two changes.
 
     Both must declare the section that changes, and nothing that was read identifies them.
     """
-    placed = {number for reference, number in numbers.items() if reference.level is level}
+    placed = {number for reference, number in target_ids.items() if reference.level is level}
     by_number: dict[str, set[Target]] = {}
     by_path: dict[str, set[Target]] = {}
     for declared in targets:
         target = declared.target
-        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, numbers) is None
+        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, target_ids) is None
         if target.level is level and unknown:
             for section in declared.sections:
                 (by_number if isinstance(target.ref, int) else by_path).setdefault(section.kind, set()).add(target)
@@ -322,9 +322,9 @@ def _doubtful(
     return some, {Reference(level, str(target.ref).casefold()) for target in others}
 
 
-def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
+def _number(target: Target, target_ids: Mapping[Reference, int]) -> int | None:
     if isinstance(target.ref, str):
-        return numbers.get(Reference(target.level, target.ref.casefold()))
+        return target_ids.get(Reference(target.level, target.ref.casefold()))
     return target.ref
 
 

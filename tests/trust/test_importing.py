@@ -108,7 +108,7 @@ def test_an_import_that_fails_is_a_failure_with_its_reason_but_without_a_token(e
         "project acme/a milestone 1.0 skipped: the import of project acme/a did not succeed",
         "project acme/a milestone 2.0 skipped: the import of project acme/a did not succeed",
     ]
-    limit = FailureLimit("1", planned=3)
+    limit = FailureLimit("1", planned_count=3)
     stop = Stop()
     applied(engine, plan_of(engine, new("acme/b", from_github(43))), failures=limit, stop=stop)
     assert stop.held == "--max-failures 1 was reached"

@@ -46,8 +46,8 @@ class Imports:
         left_out: a sentence for each import that has finished without some objects.
     """
 
-    def __init__(self, targets: Targets, kinds: Kinds) -> None:
-        self.targets, self.service, self.options = targets, targets.service, targets.options
+    def __init__(self, run_targets: Targets, kinds: Kinds) -> None:
+        self.targets, self.service, self.options = run_targets, run_targets.service, run_targets.options
         self.lists = (*LISTS, *(kind.arrives_in for kind in kinds.values() if kind.arrives_in))
         self.unfinished: list[str] = []
         self.left_out: list[str] = []
@@ -69,9 +69,9 @@ class Imports:
         if not are_rounds_told:
             LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
-    def fill(self, creations: Iterable[NewTarget]) -> None:
+    def fill(self, new_targets: Iterable[NewTarget]) -> None:
         """Wait for the archives of new groups, and compare the groups once these have arrived."""
-        filled = [creation for creation in creations if creation.is_filled]
+        filled = [creation for creation in new_targets if creation.is_filled]
         self.arrive(str(creation.target.ref) for creation in filled)
         for creation in filled:
             creation.look_again()
@@ -214,12 +214,12 @@ class Imports:
             )
 
 
-def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
+def look_at_import(project: Target, reader: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
     """Read the state of a project's import.
 
     Args:
         project: the project.
-        service: which.
+        reader: which.
         begun: whether this run has requested the import: then it may not have begun yet.
         secrets: texts that the reason of a failure must not hold.
 
@@ -227,7 +227,7 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
         ServiceError: the state cannot be read.
     """
     try:
-        answer = service.get(f"{project.url}import")
+        answer = reader.get(f"{project.url}import")
     except NOT_YET:
         return ImportState(is_running=True)
     record = answer if isinstance(answer, dict) else {}

@@ -39,17 +39,20 @@ class NotAttempted:
         return Outcome(change, self.status, self.reason)
 
 
-def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
+def joined(target_plan: TargetPlan, partial_plans: Sequence[TargetPlan]) -> TargetPlan:
     """Return a target with the items of several parts of it: for each section its changes, then its findings.
 
     Args:
-        target: has the order of the sections.
-        parts: of the same target, each with some sections; the first part with a section has its number of objects.
+        target_plan: has the order of the sections.
+        partial_plans: of the same target, each with some sections; the first plan with a section has its number
+            of objects.
     """
-    numbers = {name: number for part in reversed(parts) for name, number in part.sections.items()}
-    sections = {name: numbers.get(name, number) for name, number in target.sections.items()}
+    numbers = {name: number for part in reversed(partial_plans) for name, number in part.sections.items()}
+    sections = {name: numbers.get(name, number) for name, number in target_plan.sections.items()}
     return replace(
-        target, sections=sections, items=arranged(sections, chain.from_iterable(part.items for part in parts))
+        target_plan,
+        sections=sections,
+        items=arranged(sections, chain.from_iterable(part.items for part in partial_plans)),
     )
 
 
@@ -66,7 +69,7 @@ class WriteLog(Protocol):
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Record the result of a write: `done`, `failed` or `in doubt`."""
 
-    def canary(self, targets: int, *, in_order: bool) -> None:
+    def canary(self, target_count: int, *, in_order: bool) -> None:
         """Record that the canary is applied, and whether the other targets follow."""
 
 
@@ -81,7 +84,7 @@ class NoWriteLog:
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Record nothing."""
 
-    def canary(self, targets: int, *, in_order: bool) -> None:
+    def canary(self, target_count: int, *, in_order: bool) -> None:
         """Record nothing."""
 
 
@@ -94,8 +97,8 @@ class Stop:
         refused: whether the service refuses the token, so that reads would fail too.
     """
 
-    def __init__(self, event: Event | None = None) -> None:
-        self.event = event or Event()
+    def __init__(self, stop_event: Event | None = None) -> None:
+        self.event = stop_event or Event()
         self.held = ""
         self.refused = False
         self._reason = ""
@@ -141,13 +144,13 @@ class FailureLimit:
         ValueError: the text is neither.
     """
 
-    def __init__(self, text: str, planned: int) -> None:
+    def __init__(self, text: str, planned_count: int) -> None:
         match = re.fullmatch(r"([1-9][0-9]{0,8})(%?)", text)
         if not match or (match[2] and int(match[1]) > 100):
             raise ValueError(f"takes a number from 1, or a percentage such as 10%; not {text}")
         # Rounded up: two of 15 changes are not yet 15 %.
-        self.number = max(1, -(-planned * int(match[1]) // 100)) if match[2] else int(match[1])
-        share = f", {self.number:,} of {counted(planned, 'change')}," if match[2] else ""
+        self.number = max(1, -(-planned_count * int(match[1]) // 100)) if match[2] else int(match[1])
+        share = f", {self.number:,} of {counted(planned_count, 'change')}," if match[2] else ""
         self._reached = f"--max-failures {text}{share} was reached"
         self._failures = self._suspects = 0
         self._lock = Lock()

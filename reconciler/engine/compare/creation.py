@@ -82,7 +82,7 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
 
 
 def from_archives(
-    declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
+    targets: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
 ) -> dict[Identity, str]:
     """Return the paths of existing groups that documents create from archives, by `Target.identity`.
 
@@ -90,7 +90,7 @@ def from_archives(
     """
     return {
         target.target.identity: str(target.target.ref)
-        for target in declared
+        for target in targets
         if target.creation is not None and target.creation.archive is not None and target.target.identity not in absent
     }
 

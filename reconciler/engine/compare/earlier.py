@@ -186,12 +186,12 @@ class ChangesAbove:
         known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
         return not known or any(True for _ in self._of_groups_above(section, self._locks))
 
-    def _of_groups_above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+    def _of_groups_above(self, section: Section, changes_by_group: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
         """Yield the entries of all groups above a section, from the topmost group down."""
-        if changes and isinstance(section.target.ref, str):
+        if changes_by_group and isinstance(section.target.ref, str):
             names = section.target.ref.casefold().split("/")
             paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))
-            yield from (changes[path] for path in paths if path in changes)
+            yield from (changes_by_group[path] for path in paths if path in changes_by_group)
 
 
 def _locked_by(target: Target, group: str, value: Json) -> Obstacle:

@@ -73,14 +73,20 @@ class Matches:
         yield from self.missing.items()
         yield from ((name, conflict.wanted) for name, conflict in self.conflicts.items())
 
-    def mapped(self, wanted: Callable[[Resource], Resource], record: Callable[[LiveRecord], LiveRecord]) -> "Matches":
+    def mapped(
+        self, resource_converter: Callable[[Resource], Resource], record_converter: Callable[[LiveRecord], LiveRecord]
+    ) -> "Matches":
         """Return these matches with converted wanted fields and live records."""
         return replace(
             self,
-            pairs=tuple(replace(pair, wanted=wanted(pair.wanted), record=record(pair.record)) for pair in self.pairs),
-            missing={name: wanted(resource) for name, resource in self.missing.items()},
+            pairs=tuple(
+                replace(pair, wanted=resource_converter(pair.wanted), record=record_converter(pair.record))
+                for pair in self.pairs
+            ),
+            missing={name: resource_converter(resource) for name, resource in self.missing.items()},
             conflicts={
-                name: replace(conflict, wanted=wanted(conflict.wanted)) for name, conflict in self.conflicts.items()
+                name: replace(conflict, wanted=resource_converter(conflict.wanted))
+                for name, conflict in self.conflicts.items()
             },
         )
 

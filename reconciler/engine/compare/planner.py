@@ -197,10 +197,10 @@ def plan_section(
     )
 
 
-def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
+def _unread(at: DeclaredPart[Any], declaration: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
-    held = at.exceptions.excepting_all(wanted, prune=at.section.prune)
+    held = at.exceptions.excepting_all(declaration, prune=at.section.prune)
     return excepted_problem(problem, held) if held else problem
 
 

@@ -47,13 +47,13 @@ class WayBack:
         left: the result of the apply as a desired state, which decides what is read, and how.
     """
 
-    def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
+    def __init__(self, target_plans: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
         self._kinds = kinds
         self._objects: dict[PartAddress, list[Outcome]] = {}
         self._found: dict[tuple[Target, str], int] = {}
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
-        for plan in targets:
+        for plan in target_plans:
             outcomes = [outcome for outcome in plan.outcomes if outcome.may_be_done]
             for where in {(plan.target, outcome.change.address.section): None for outcome in outcomes}:
                 self._found[where] = self._found.get(where, 0) + (plan.sections[where[1]] or 0)
@@ -131,21 +131,21 @@ class WayBack:
 
 
 def former_values(
-    at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
+    at: DeclaredPart[Any], name: Key | None, update: Update, record: LiveRecord
 ) -> tuple[Resource, list[Finding]]:
     """Return the former values of an object's fields that are unchanged since an update, and the problems of others.
 
     Fields that the service no longer shows because of the update are among them.
     """
-    record = _with_applied_names(record, change)
+    record = _with_applied_names(record, update)
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
-    for field, left in change.after.items():
-        was, now = change.before.get(field), live.get(field)
-        if field not in change.before:
+    for field, left in update.after.items():
+        was, now = update.before.get(field), live.get(field)
+        if field not in update.before:
             problems.append(at.problem(name, FORMER_VALUE_UNKNOWN, field=field))
-        elif field not in change.read.fields:
+        elif field not in update.read.fields:
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
         # Only an unchanged value is restored: anybody who changed it since has the last word.
@@ -155,7 +155,7 @@ def former_values(
             changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
             problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
     if back and not problems:
-        back |= {field: value for field, value in change.read.fields.items() if field not in live}
+        back |= {field: value for field, value in update.read.fields.items() if field not in live}
     wanted, others = restorable(type(record.resource), back)
     problems += [at.problem(name, _not_known(value), field=field) for field, value in others.items()]
     return wanted, problems
@@ -218,14 +218,14 @@ class _Objects:
             record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
         ]
 
-    def _recreated(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+    def _recreated(self, step: Step, deletions: Mapping[Key, Delete]) -> Step:
         """Return a step; a creation gets the notes of the deleted object that it recreates."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
         own = tuple(note for note in step.notes if note.code != "hint")
-        return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, missing[step.address.name]))))
+        return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, deletions[step.address.name]))))
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
@@ -278,8 +278,8 @@ class _Objects:
             else:
                 yield from self._restored_update(change, record, deleted)
 
-    def _restored_update(self, change: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
-        name, present, former = change.address.name, record.names[0], change.renamed_from
+    def _restored_update(self, update: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
+        name, present, former = update.address.name, record.names[0], update.renamed_from
         now = None
         if former is not None and not self.now.has_name(record, former):
             taken = [
@@ -291,7 +291,7 @@ class _Objects:
                 yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
             else:
                 present, now = former, present
-        wanted, problems = former_values(self.at, name, change, record)
+        wanted, problems = former_values(self.at, name, update, record)
         yield from problems
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
@@ -356,16 +356,16 @@ class _Objects:
         for place, change in enumerate(gone[max(0, again) :], start=1):
             yield replace(change, address=replace(change.address, name=str(len(self.live) + place)))
 
-    def _created_again(self, change: Delete) -> LiveRecord | None:
+    def _created_again(self, deletion: Delete) -> LiveRecord | None:
         """Return the object that was created since under the name of a deleted one.
 
         Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
         """
-        namesakes = self.now.named(change.address.name)
+        namesakes = self.now.named(deletion.address.name)
         if not self.part.names.unique:
-            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (change.read.id or 0)]
+            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (deletion.read.id or 0)]
             namesakes = [
-                namesake for namesake in new if namesake.id != change.successor_id and namesake.id not in self.made
+                namesake for namesake in new if namesake.id != deletion.successor_id and namesake.id not in self.made
             ]
         return namesakes[0] if namesakes else None
 
@@ -374,41 +374,41 @@ class _Objects:
         return self.part.referring(wanted, self.former_names)
 
 
-def _is_cover(part: Collection, change: Delete) -> bool:
+def _is_cover(part: Collection, deletion: Delete) -> bool:
     """Return whether a deleted object was a cover that a run had left behind, which a revert does not restore."""
-    cover, name = part.writes.cover, change.address.name
-    return cover is not None and name is not None and cover.is_one(name, restorable(part.model, change.before)[0])
+    cover, name = part.writes.cover, deletion.address.name
+    return cover is not None and name is not None and cover.is_one(name, restorable(part.model, deletion.before)[0])
 
 
-def _is_half_made(part: Collection, change: Delete, record: LiveRecord) -> bool:
+def _is_half_made(part: Collection, deletion: Delete, record: LiveRecord) -> bool:
     """Return whether a killed revert has created an object and not closed it."""
     initial, *others = part.writes.events or (None,)
-    return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
+    return deletion.before.get(STATE) in others and not _moved({**deletion.before, STATE: initial}, record)
 
 
-def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterator[Finding]:
+def _unknown(at: DeclaredPart[Collection], name: Key, deletion: Delete) -> Iterator[Finding]:
     """Yield the fields of a deleted object with values that this version does not know."""
-    for field, value in change.read.fields.items():
-        if field not in change.before:
+    for field, value in deletion.read.fields.items():
+        if field not in deletion.before:
             yield at.problem(name, _not_known(value), field=field)
 
 
-def _hint(part: Collection, change: Delete) -> str:
+def _hint(part: Collection, deletion: Delete) -> str:
     """Return a hint: the properties that an object loses when it is created again."""
     if part.names.level is not None:
         return ""
-    fields = {_root(name) for name in change.read.fields}
+    fields = {_root(name) for name in deletion.read.fields}
     unshown = [name for name in part.model.model_fields if name not in fields | POLICIES]
     lost = [part.deletion.lost] if part.deletion.lost else []
-    if part.secret_field and "renamed_from" in change.read.read_only:
+    if part.secret_field and "renamed_from" in deletion.read.read_only:
         lost.append("its owner, who is another user")
     lost += [f"its {name}, which this server does not show" for name in unshown]
     return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
 
 
-def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
-    """Return the steps of one type."""
-    return [step for step in steps if isinstance(step, sort)]
+def _only(sort: type[Sort], results: Iterable[object]) -> list[Sort]:
+    """Return the results of one type."""
+    return [result for result in results if isinstance(result, sort)]
 
 
 def _moved(applied: Fields, record: LiveRecord) -> str:
@@ -418,10 +418,10 @@ def _moved(applied: Fields, record: LiveRecord) -> str:
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
-def _with_applied_names(record: LiveRecord, change: Update) -> LiveRecord:
+def _with_applied_names(record: LiveRecord, update: Update) -> LiveRecord:
     """Return an object with its entries called as in the change that has left it: another token sees other names."""
-    read = replace(change.read, fields={**change.read.fields, **change.after})
-    return as_before(with_sent_names(record, change), read) if record.entries else record
+    read = replace(update.read, fields={**update.read.fields, **update.after})
+    return as_before(with_sent_names(record, update), read) if record.entries else record
 
 
 def _root(field: str) -> str:
