@@ -180,12 +180,12 @@ SETTINGS = Singleton(
 )
 
 
-def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
+def locked_below(group_fields: Mapping[str, Json]) -> dict[str, Json]:
     """Return the settings that a group locks in its projects, with their values (deployed behaviour, section 12)."""
-    forbidden = {name: False for name in FORBIDDABLE if group.get(name) is False}
+    forbidden = {name: False for name in FORBIDDABLE if group_fields.get(name) is False}
     if "retain_approvals_on_push" in forbidden:
         forbidden["selective_code_owner_removals"] = False
-    required = {name: True for name in REQUIRABLE if group.get(name) is True}
+    required = {name: True for name in REQUIRABLE if group_fields.get(name) is True}
     return forbidden | required
 
 

@@ -44,25 +44,25 @@ def _without_quick_actions(text: str | None) -> str | None:
     return text
 
 
-def _as_labels(value: object) -> object:
+def _as_labels(raw: object) -> object:
     """Labels are a set: in the order of the alphabet, each once, without blanks around them."""
-    if not isinstance(value, list | tuple):
-        return value
-    others = [name for name in value if not isinstance(name, str)]
+    if not isinstance(raw, list | tuple):
+        return raw
+    others = [name for name in raw if not isinstance(name, str)]
     if others:
         is_number = isinstance(others[0], int | float)
         raise ValueError("a label is text" + (f': write "{others[0]}" in quotes' if is_number else ""))
-    names = tuple(sorted({name.strip() for name in value}))
+    names = tuple(sorted({name.strip() for name in raw}))
     wrong = next((name for name in names if not name or "," in name), None)
     if wrong is not None:
         raise ValueError(f'a label must not be blank or contain a comma: "{wrong}"')
     return names
 
 
-def _as_parent(value: object) -> object:
-    if isinstance(value, str) and not value.strip():
+def _as_parent(raw: object) -> object:
+    if isinstance(raw, str) and not raw.strip():
         raise ValueError("a title must not be blank; null means no parent")
-    return value.strip() if isinstance(value, str) else value
+    return raw.strip() if isinstance(raw, str) else raw
 
 
 class Epic(Item):

@@ -64,9 +64,9 @@ class PackageProtectionRule(Item):
             yield DELETE, "GitLab drops this level, unless its feature flag packages_protected_packages_delete is on"
 
 
-def name_of(entry: Mapping[str, Json]) -> str:
+def name_of(fields: Mapping[str, Json]) -> str:
     """Return the name of a rule."""
-    return f"{entry[TYPE]}:{entry[PATTERN]}"
+    return f"{fields[TYPE]}:{fields[PATTERN]}"
 
 
 def key_of(name: Key) -> dict[str, Json]:
