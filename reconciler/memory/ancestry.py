@@ -92,16 +92,16 @@ def ancestry(top: Path) -> Ancestry | None:
     return Ancestry(top, done.stdout.decode().strip()) if done.returncode == 0 else None
 
 
-def incomplete(top: Path, paths: Sequence[Path]) -> str:
+def incomplete(top: Path, manifest_paths: Sequence[Path]) -> str:
     """Return the reason for which a checkout may lack manifests of HEAD; empty if it lacks none.
 
     Args:
         top: the top folder of the checkout.
-        paths: of the manifests.
+        manifest_paths: of the manifests.
     """
     if git(top, ["config", "--bool", "--get", "core.sparseCheckout"]).stdout.strip() == b"true":
         return "this checkout is sparse: run `git sparse-checkout disable` first"
-    below = [os.path.relpath(os.path.realpath(path), top) for path in paths]
+    below = [os.path.relpath(os.path.realpath(path), top) for path in manifest_paths]
     submodule = next((name for name in _submodules(top) if _is_empty(top / name) and _within(name, below)), None)
     if submodule is not None:
         return f"the submodule {submodule} is empty: run `git submodule update --init` first"

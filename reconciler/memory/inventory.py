@@ -244,8 +244,8 @@ def is_web_address(text: str) -> bool:
         return False
 
 
-def _commit(value: object) -> str | None:
-    return value if isinstance(value, str) and COMMIT_SHA.fullmatch(value) else None
+def _commit(raw: object) -> str | None:
+    return raw if isinstance(raw, str) and COMMIT_SHA.fullmatch(raw) else None
 
 
 def _entry(
@@ -264,7 +264,7 @@ def _entry(
 
 
 def _object(
-    target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Collection[str]
+    line_target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Collection[str]
 ) -> ObjectLine | UnknownLine | None:
     at = values.pop("at", None)
     commit = commits.get(at) if type(at) is int else "" if at is None else None
@@ -274,18 +274,18 @@ def _object(
         return None
     if section not in sections:
         text = json.dumps(values, ensure_ascii=False)
-        return UnknownLine(target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
+        return UnknownLine(line_target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
     if not _is_id(number) or not (_is_id(name) or (isinstance(name, str) and len(name) <= MAX_NAME)):
         return None
-    return ObjectLine(target, section, part, name, number, commit)
+    return ObjectLine(line_target, section, part, name, number, commit)
 
 
-def _fits(value: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def _fits(raw: object, regex: re.Pattern[str]) -> TypeGuard[str]:
+    return isinstance(raw, str) and regex.fullmatch(raw) is not None
 
 
-def _is_id(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 < value <= MAX_ID
+def _is_id(raw: object) -> TypeGuard[int]:
+    return type(raw) is int and 0 < raw <= MAX_ID
 
 
 def _json(line: str) -> Any:
@@ -302,18 +302,24 @@ def _day(text: object) -> date | None:
         return None
 
 
-def _target_values(line: TargetLine) -> dict[str, Any]:
-    values = {"target": line.target, "path": line.path, "digest": line.digest}
-    values["again"] = line.again.isoformat() if line.again else ""
+def _target_values(target_line: TargetLine) -> dict[str, Any]:
+    values = {"target": target_line.target, "path": target_line.path, "digest": target_line.digest}
+    values["again"] = target_line.again.isoformat() if target_line.again else ""
     return {name: value for name, value in values.items() if value or name == "path"}
 
 
-def _object_values(entry: ObjectLine | UnknownLine) -> dict[str, Any]:
-    if isinstance(entry, UnknownLine):
-        values: dict[str, Any] = json.loads(entry.values)
+def _object_values(object_line: ObjectLine | UnknownLine) -> dict[str, Any]:
+    if isinstance(object_line, UnknownLine):
+        values: dict[str, Any] = json.loads(object_line.values)
         return values
-    part = {} if entry.part == entry.section else {"part": entry.part}
-    return {"target": entry.target, "section": entry.section, **part, "name": entry.name, "id": entry.id}
+    part = {} if object_line.part == object_line.section else {"part": object_line.part}
+    return {
+        "target": object_line.target,
+        "section": object_line.section,
+        **part,
+        "name": object_line.name,
+        "id": object_line.id,
+    }
 
 
 def _numbers(inventory: Inventory, commits: Collection[str]) -> dict[str, int]:
