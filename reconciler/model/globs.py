@@ -50,11 +50,11 @@ _Pattern = Sequence[Callable[[str], object] | None]
 """What matches each part of a path; None stands for any number of parts."""
 
 
-def _matches(pattern: _Pattern, parts: Sequence[str]) -> bool:
+def _matches(matchers: _Pattern, path_parts: Sequence[str]) -> bool:
     reached = {0}
-    for match in pattern:
+    for match in matchers:
         if match is None:
-            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+            reached = set(range(min(reached, default=len(path_parts) + 1), len(path_parts) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(parts) and match(parts[at])}
-    return len(parts) in reached
+            reached = {at + 1 for at in reached if at < len(path_parts) and match(path_parts[at])}
+    return len(path_parts) in reached

@@ -25,13 +25,13 @@ Part = Singleton | Collection
 ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _as_day(value: object) -> object:
-    if not (isinstance(value, str) and ISO_DAY.fullmatch(value)):
-        return value
+def _as_day(raw: object) -> object:
+    if not (isinstance(raw, str) and ISO_DAY.fullmatch(raw)):
+        return raw
     try:
-        return date.fromisoformat(value)
+        return date.fromisoformat(raw)
     except ValueError as error:
-        raise ValueError(f"not a day of the calendar: {value}") from error
+        raise ValueError(f"not a day of the calendar: {raw}") from error
 
 
 GivenDay = Annotated[date, BeforeValidator(_as_day, json_schema_input_type=str)]
@@ -114,9 +114,9 @@ class Rehearsed:
     username: str
     parts: Mapping[str, tuple[LiveRecord, ...]]
 
-    def fields(self, part: str) -> dict[str, Json]:
+    def fields(self, part_name: str) -> dict[str, Json]:
         """Return the fields of a settings record; none if it could not be read."""
-        return next((as_json(record.resource) for record in self.parts.get(part, ())), {})
+        return next((as_json(record.resource) for record in self.parts.get(part_name, ())), {})
 
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
@@ -131,9 +131,9 @@ class Rehearsed:
             for record in self.parts.get(part.name, ())
         ]
 
-    def numbers(self, part: str) -> list[int]:
+    def numbers(self, part_name: str) -> list[int]:
         """Return the IDs of the objects of a part."""
-        return sorted({record.id for record in self.parts.get(part, ()) if record.id is not None})
+        return sorted({record.id for record in self.parts.get(part_name, ()) if record.id is not None})
 
 
 def _rehearsed(part: Collection, record: LiveRecord) -> dict[str, Json]:
@@ -205,9 +205,9 @@ class Kind:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
 
-    def wanted(self, section: Any, *, prune: bool) -> Mapping[str, Wanted]:
+    def wanted(self, section_value: Any, *, prune: bool) -> Mapping[str, Wanted]:
         """Return the declarations of each part in a checked section value."""
-        return self.split(section, prune) if self.split else {self.parts[0].name: section}
+        return self.split(section_value, prune) if self.split else {self.parts[0].name: section_value}
 
     def rehearsed(self, read: Rehearsed) -> Mapping[str, Json]:
         """Return the live section in the form of a state of the sandbox."""

@@ -190,11 +190,11 @@ class TargetPlan(Seen):
         return finding
 
 
-def known_ids(targets: Iterable[Seen]) -> dict[Reference, int]:
+def known_ids(seen_targets: Iterable[Seen]) -> dict[Reference, int]:
     """Return the numeric IDs of the targets that are named by path, as far as they are known."""
     return {
         Reference(seen.target.level, seen.target.ref.casefold()): seen.id
-        for seen in targets
+        for seen in seen_targets
         if isinstance(seen.target.ref, str) and seen.id is not None
     }
 
@@ -266,10 +266,10 @@ class Plan:
     def numbered(self, ids: Mapping[Reference, int | Obstacle]) -> "Plan":
         """Return the plan with the numeric IDs of the targets that are named by path, as far as they are known."""
 
-        def known(target: TargetPlan) -> TargetPlan:
-            ref = target.target.ref
-            number = ids.get(Reference(target.target.level, ref.casefold())) if isinstance(ref, str) else None
-            return replace(target, id=number) if isinstance(number, int) else target
+        def known(target_plan: TargetPlan) -> TargetPlan:
+            ref = target_plan.target.ref
+            number = ids.get(Reference(target_plan.target.level, ref.casefold())) if isinstance(ref, str) else None
+            return replace(target_plan, id=number) if isinstance(number, int) else target_plan
 
         return replace(self, targets=tuple(map(known, self.targets)))
 

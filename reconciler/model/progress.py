@@ -45,22 +45,22 @@ class Progress:
         """How many requests were made since it began."""
         return self.requests() - self._requests_before
 
-    def begin(self, stage: str, steps: Iterable[Target] = (), planned: int = 0) -> None:
+    def begin(self, stage: str, step_targets: Iterable[Target] = (), planned_count: int = 0) -> None:
         """Begin a stage.
 
         Args:
             stage: what will be done.
-            steps: the target of each step there will be.
-            planned: how many changes it is to carry out.
+            step_targets: the target of each step there will be.
+            planned_count: how many changes it is to carry out.
         """
         with self._lock:
-            self._left = Counter(steps)
+            self._left = Counter(step_targets)
             self._began, self._requests_before = self._clock(), self.requests()
-            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned
+            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned_count
 
-    def step(self, target: Target, changes: int = 0) -> None:
+    def step(self, target: Target, change_count: int = 0) -> None:
         """Count a step of a target, and the changes it carried out; after its last step a target is done."""
         with self._lock:
-            self.changes += changes
+            self.changes += change_count
             self._left[target] -= 1
             self.done += self._left[target] == 0
