@@ -153,7 +153,7 @@ class Looks:
             return None
         return Backup(at, is_new)
 
-    def look(self, path: str, file: Path, service: Archives) -> Backup | None:
+    def look(self, path: str, file: Path, archives: Archives) -> Backup | None:
         """Write the archive to a file if it is there; return None if only an older one is.
 
         Raises:
@@ -177,7 +177,7 @@ class Looks:
                 return take
 
             try:
-                service.download(path, begin)
+                archives.download(path, begin)
             except NotFound:
                 self.vain = True
                 raise
@@ -190,13 +190,13 @@ class Looks:
         return backup
 
 
-def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
+def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
     """Ask the service for an export of a group, wait for it, and write the archive to a file, whole or not at all.
 
     Args:
         group: its path or numeric ID.
         file: gets the mode 0600.
-        service: which.
+        archives: which.
         seconds: how long to wait at most.
         pause: waits for so many seconds, and returns whether the run was stopped.
 
@@ -206,15 +206,15 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
     """
     url = Target(Level.GROUP, group).url
     path = f"{url}export/download"
-    service.send(Request("POST", f"{url}export"))
-    looks = Looks(service.now().replace(microsecond=0))
+    archives.send(Request("POST", f"{url}export"))
+    looks = Looks(archives.now().replace(microsecond=0))
     pauses: Iterator[float] = chain(EARLY[1:], repeat(PAUSE))
     waited = min(EARLY[0], seconds)
     stopped = pause(waited)
     while not stopped:
         last = ""
         try:
-            backup = looks.look(path, file, service)
+            backup = looks.look(path, file, archives)
             if backup is not None:
                 return backup
         except NOT_YET as error:

@@ -27,9 +27,9 @@ class Clock:
         """Return seconds since some moment, never fewer than before."""
         return monotonic()
 
-    def wait(self, seconds: float, event: Event) -> bool:
+    def wait(self, seconds: float, stop_event: Event) -> bool:
         """Wait so many seconds, or until the event is set; return whether it is."""
-        return event.wait(seconds)
+        return stop_event.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)
