@@ -246,7 +246,7 @@ def _author(change: Change, traced: Pairs, kinds: Kinds, recorded_ids: Former) -
     ]
     if isinstance(change, Update):
         newest = {mark.field: (event, mark) for event, mark in reversed(about) if mark.field in change.after}
-        events = [event for event, mark in newest.values() if mark.has_left(change.before.get(str(mark.field)))]
+        events = [event for event, mark in newest.values() if mark.is_still_set(change.before.get(str(mark.field)))]
         event = max(events, key=lambda event: event.time, default=None)
     else:
         last = next((pair for pair in about if pair[1].field is None), None)
@@ -368,24 +368,24 @@ def _round_trips(declared_value: DeclaredValue, traced: Pairs, part: Part) -> It
     The initial value of an object is no change of it: only a declared value can be changed and restored. An entry
     of a list whose name no response shows proves nothing either.
     """
-    left: tuple[AuditEvent, Json] | None = None
+    departure: tuple[AuditEvent, Json] | None = None
     was_declared = True
     for event, mark in traced:
         if not _is_about(declared_value, mark, part):
             continue
         if mark.field != declared_value.field:
             if mark.field is None and not mark.removed:
-                left, was_declared = None, False
+                departure, was_declared = None, False
             continue
         value = mark.value if declared_value.field else not mark.removed
-        is_back = mark.has_left(declared_value.value) if declared_value.field else value is declared_value.value
+        is_back = mark.is_still_set(declared_value.value) if declared_value.field else value is declared_value.value
         if not is_back:
             is_known = not (isinstance(value, list) and None in value)
-            left = left or ((event, value) if was_declared and is_known else None)
+            departure = departure or ((event, value) if was_declared and is_known else None)
             continue
         was_declared = True
-        if left:
-            away, meanwhile = left
+        if departure:
+            away, meanwhile = departure
             data = {
                 "before": declared_value.value,
                 "meanwhile": meanwhile,
@@ -395,7 +395,7 @@ def _round_trips(declared_value: DeclaredValue, traced: Pairs, part: Part) -> It
             yield Finding(
                 declared_value.address, "restored", "was changed and put back", field=declared_value.field, data=data
             )
-            left = None
+            departure = None
 
 
 def _is_about(declared_value: DeclaredValue, mark: Traced, part: Part) -> bool:

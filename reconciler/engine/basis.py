@@ -100,7 +100,7 @@ def _wanted(
     contains = planned.run.inventory.contains
     is_renamed = was_renamed(basis.seen, name, path_of(plan))
     for section, part, wished, read in _collections_read(planned, target):
-        for called, ids in _standing(part, wished, read, known_ids(part, wished, planned.live)):
+        for called, ids in _live_ids(part, wished, read, known_ids(part, wished, planned.live)):
             for number in ids:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
@@ -109,7 +109,7 @@ def _wanted(
                     yield section, part, called, number
 
 
-def _standing(
+def _live_ids(
     part: Collection, wished: Wished, objects: Objects, target_ids: Mapping[Key, int]
 ) -> Iterator[tuple[Key, frozenset[int]]]:
     """Yield each declared name with the IDs of the live objects that have it, or a former one."""
@@ -143,7 +143,9 @@ def _with_digest(
     left_out = {finding.address.section for finding in plan.said("not_applicable")}
     is_awaited = any(line.section in left_out for line in lines)
     is_complete = plan.sections.keys() | left_out >= {section.kind for section in target.sections}
-    is_left = is_awaited or name in planned.absences.staying or target.target in planned.cut or bool(plan.problems)
+    is_left = (
+        is_awaited or name in planned.absences.keeping_targets or target.target in planned.cut or bool(plan.problems)
+    )
     due = (
         moment
         for section, part, _, read in _collections_read(planned, target)

@@ -36,13 +36,13 @@ class Existence:
         created: the creations, by `Target.identity`.
         obstacles: the targets of which nothing can be planned, by `Target.identity`.
         importing: the targets with a running import.
-        left_out: the objects that a finished import has left out, in words, by target.
+        omissions: the objects that a finished import has left out, in words, by target.
     """
 
     created: Mapping[Identity, ToCreate]
     obstacles: Mapping[Identity, Obstacle]
     importing: frozenset[Target] = frozenset()
-    left_out: Mapping[Target, str] = field(default_factory=dict)
+    omissions: Mapping[Target, str] = field(default_factory=dict)
 
 
 def find_absent(
@@ -89,7 +89,7 @@ def find_absent(
         {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, Obstacle)}
         | _not_imported(imports),
         frozenset(target for target, state in states.items() if state.is_running),
-        {target: state.left_out for target, state in states.items() if state.left_out},
+        {target: state.omissions for target, state in states.items() if state.omissions},
     )
 
 
@@ -136,7 +136,7 @@ def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
     return replace(plan, targets=tuple(targets))
 
 
-def left_out_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
+def omission_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
     """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
     for target, what in omissions.items():
         yield logging.DEBUG, f"the import of {target} has left out {what}"

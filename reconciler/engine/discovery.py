@@ -90,7 +90,7 @@ class GroupListing:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Prefetch:
     """What may be read of projects while further projects are still listed.
 
     Attributes:
@@ -107,7 +107,7 @@ def discover(
     reader: FleetReader,
     pathless: Iterable[Target] = (),
     *,
-    ahead: Ahead | None = None,
+    prefetch: Prefetch | None = None,
 ) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
@@ -115,7 +115,7 @@ def discover(
         groups: what is needed of each, by full path.
         reader: the service.
         pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
-        ahead: what requests that no list needs may read; None to read nothing else.
+        prefetch: what requests that no list needs may read; None to read nothing else.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
@@ -123,7 +123,7 @@ def discover(
     wanted: dict[str, GroupListing] = {}
     for group, listing in groups.items():
         wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
-    lists = _Lists(wanted, reader, ahead)
+    lists = _Lists(wanted, reader, prefetch)
     lists.read()
     members_by_group = {group: lists.found[group] for group in wanted}
     ids = {
@@ -159,7 +159,7 @@ def discover_members(run: Run, roster: Roster) -> Discovery:
     _find_groups(roster, listings, creating, selected)
     missing = _missing_groups(listings, creating, roster)
     listed = {group: listing for group, listing in listings.items() if group not in missing}
-    discovery = discover(listed, roster, pathless, ahead=_ahead(run, missing))
+    discovery = discover(listed, roster, pathless, prefetch=_prefetch(run, missing))
     if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
         refuse_unless_api(roster, run.api_url)
     return replace(discovery, groups={**discovery.groups, **missing})
@@ -223,7 +223,7 @@ def _missing_groups(
     return missing
 
 
-def _ahead(run: Run, group_paths: Iterable[str]) -> Ahead | None:
+def _prefetch(run: Run, group_paths: Iterable[str]) -> Prefetch | None:
     """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
     if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
         return None
@@ -235,7 +235,7 @@ def _ahead(run: Run, group_paths: Iterable[str]) -> Ahead | None:
         lacking = (obstacle for target in desired.targets for obstacle in lacking_sections(target, run.kinds, today))
         return without(desired, lacking).targets
 
-    return Ahead(run.kinds, prepare)
+    return Prefetch(run.kinds, prepare)
 
 
 def project_numbers(group: Target, reader: Reader) -> list[int]:
@@ -259,10 +259,10 @@ class _Lists:
         parts: what was read meanwhile.
     """
 
-    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, ahead: Ahead | None) -> None:
+    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, prefetch: Prefetch | None) -> None:
         self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
         self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
-        self._groups, self._reader, self._ahead = groups, reader, ahead
+        self._groups, self._reader, self._prefetch = groups, reader, prefetch
         self._shown: dict[str, set[str]] = {}
         self._showing = Lock()
         tasks = [partial(self._list, group) for group in groups]
@@ -289,7 +289,7 @@ class _Lists:
 
     def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
         """Take note of listed projects, and read those that every group around them has shown."""
-        if self._ahead is None:
+        if self._prefetch is None:
             return
         ready = []
         with self._showing:
@@ -301,9 +301,9 @@ class _Lists:
                     if len(shown) == len(groups_around(path, self._groups)):
                         ready.append(member)
         if ready:
-            self._crew.add(partial(self._prepare, ready, self._ahead))
+            self._crew.add(partial(self._prepare, ready, self._prefetch))
 
-    def _prepare(self, listed_projects: Sequence[Member], ahead: Ahead) -> None:
+    def _prepare(self, listed_projects: Sequence[Member], prefetch: Prefetch) -> None:
         if self.are_complete:
             return
         around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
@@ -311,12 +311,14 @@ class _Lists:
         by_group = {
             group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
         }
-        for target in ahead.prepare(by_group):
+        for target in prefetch.prepare(by_group):
             for section in target.sections:
                 for part, wanted in section.wanted.items():
                     address = target.target, section.kind, part
                     number = numbers.get(str(target.target.ref).casefold())
-                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted, number))
+                    self._crew.add(
+                        partial(self._read, address, prefetch.kinds[section.kind].part(part), wanted, number)
+                    )
 
     def _read(self, address: PartAddress, part: Part, declaration: Wanted, number: int | None) -> None:
         if not self.are_complete:

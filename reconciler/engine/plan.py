@@ -9,7 +9,7 @@ from reconciler.engine.compare.obstacles import as_problem, with_obstacles, with
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
-from reconciler.engine.creations import find_absent, left_out_remarks, with_archived, with_imports
+from reconciler.engine.creations import find_absent, omission_remarks, with_archived, with_imports
 from reconciler.engine.discovery import discover_members, with_members
 from reconciler.engine.inventory import find_absences
 from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown_fields
@@ -145,7 +145,7 @@ def _declared(run: Run, roster: Roster) -> Declared:
     _warn(since.warnings)
     desired = _selected(run, manifests, since.changed)
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
-    _log(left_out_remarks(existence.left_out))
+    _log(omission_remarks(existence.omissions))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
     return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
 

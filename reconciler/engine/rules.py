@@ -89,17 +89,17 @@ class Rule:
 
     Attributes:
         moment: the stage at which the rule is checked.
-        judge: yields the obstacles of a target, by facts alone.
+        obstacles: yields the obstacles of a target, by facts alone.
         needs: the records that the rule depends on, and their cost in requests.
-        ask: reads these records, and returns the facts with their values.
+        look_up: reads these records, and returns the facts with their values.
         absent: whether an obstacle means that no part of the target is read or planned.
         checked: whether the doctor reports the obstacles of this rule too; it finds other causes itself.
     """
 
     moment: Moment
-    judge: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
+    obstacles: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
     needs: str
-    ask: Callable[[Facts], Facts] = nothing
+    look_up: Callable[[Facts], Facts] = nothing
     absent: bool = False
     checked: bool = False
 
@@ -119,8 +119,8 @@ def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> t
         if rule.moment is not moment or rule.absent or (checking and not rule.checked):
             continue
         # A rule asks for nothing where an earlier one has found an obstacle.
-        facts = rule.ask(facts)
-        obstacles = (obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
+        facts = rule.look_up(facts)
+        obstacles = (obstacle for target in facts.targets for obstacle in rule.obstacles(target, facts))
         facts = replace(facts, obstacles=(*facts.obstacles, *obstacles))
     return facts.obstacles
 
@@ -132,7 +132,7 @@ def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
         target.target.identity: obstacle
         for target in facts.targets
         for rule in rules
-        for obstacle in rule.judge(target, facts)
+        for obstacle in rule.obstacles(target, facts)
     }
 
 
@@ -422,14 +422,14 @@ RULES = (
     Rule(
         Moment.PLANNED,
         _is_declared_twice,
-        ask=_find_same,
+        look_up=_find_same,
         needs="the record of a target that may be another one too, if one of them changes: one request",
         checked=True,
     ),
     Rule(
         Moment.PLANNED,
         _is_archived,
-        ask=_find_archived,
+        look_up=_find_archived,
         needs="the record of a project that no list shows, if an archived one refuses the change: one request",
     ),
 )

@@ -39,14 +39,14 @@ def with_sources(planned: Planned) -> Plan:
         return planned.plan
     declared, kinds = planned.declared, planned.run.kinds
     then = None if declared.past is None else declared.past.declared
-    known_then = {target.target.identity: target for target in (declared.whole.targets if then is None else then)}
-    before = None if then is None else _differences_then(planned, known_then)
-    pairs = ((target.target, known_then.get(target.target.identity)) for target in declared.desired.targets)
+    former_targets = {target.target.identity: target for target in (declared.whole.targets if then is None else then)}
+    before = None if then is None else _former_differences(planned, former_targets)
+    pairs = ((target.target, former_targets.get(target.target.identity)) for target in declared.desired.targets)
     known = _by_inventory(planned, {target: whole for target, whole in pairs if whole is not None})
     # Neither a revision nor an inventory: the source of no difference is known.
     if before is None and not known:
         return planned.plan
-    applied = _differences_then(planned, _as_applied(planned, known))
+    applied = _former_differences(planned, _as_applied(planned, known))
 
     def source(change: Change) -> Source | None:
         if before is not None and _is_new(change, before, kinds):
@@ -54,14 +54,14 @@ def with_sources(planned: Planned) -> Plan:
         status = known.get(change.address.target)
         return "service" if status == "pending" and not _is_new(change, applied, kinds) else status
 
-    def told(change: Change) -> Change:
+    def with_source(change: Change) -> Change:
         why = source(change)
         return with_note(change, "source", {"source": why} if why else None)
 
-    return replace(planned.plan, targets=tuple(target.with_changes(told) for target in planned.plan.targets))
+    return replace(planned.plan, targets=tuple(target.with_changes(with_source) for target in planned.plan.targets))
 
 
-def _differences_then(planned: Planned, former_targets: Mapping[Identity, DesiredTarget]) -> Differences:
+def _former_differences(planned: Planned, former_targets: Mapping[Identity, DesiredTarget]) -> Differences:
     """Return the changes that the manifests of the revision would make to today's live state."""
     if not former_targets:
         return {}

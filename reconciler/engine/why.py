@@ -540,9 +540,9 @@ def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
     explanations = side_by_side(
         partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), reader.concurrency
     )
-    left = [failure for _, others in explanations for failure in others]
+    unexplained = [failure for _, others in explanations for failure in others]
     explained += [parts_explained for parts_explained, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, reader.concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), unexplained, reader.concurrency)
     parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 
@@ -628,14 +628,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     # Other statuses, such as 500, have no cause in the record.
     refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
     record = NO_RECORD
-    if record_would_tell(target, refused.values()):
+    if record_explains(target, refused.values()):
         read = read_record(target, reader, UNKNOWN_CALLER)
         record = read if isinstance(read, ProjectRecord) else NO_RECORD
     caller = UNKNOWN_CALLER
-    if record.role is None and not _all_told(target, refused.values(), record, caller):
+    if record.role is None and not _all_explained(target, refused.values(), record, caller):
         caller = ask_caller(reader)
         record = replace(record, role=Role.OWNER) if caller.admin else record
-        if _membership_would_tell(target, refused.values(), record, caller):
+        if _membership_may_explain(target, refused.values(), record, caller):
             read = read_membership(target, reader, caller)
             record = read if isinstance(read, ProjectRecord) else record
     return {
@@ -658,14 +658,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     }
 
 
-def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
+def record_explains(target: Target, refused: Iterable[Needs]) -> bool:
     """Return whether the record of a target can show why sections were refused."""
     if target.level is Level.GROUP:
         return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
-def _membership_would_tell(
+def _membership_may_explain(
     target: Target, refused: Iterable[Needs], project_record: ProjectRecord, caller: Caller
 ) -> bool:
     """Return whether the caller's role in a group, which was not read yet, can explain refusals."""
@@ -674,10 +674,10 @@ def _membership_would_tell(
         and project_record is NO_RECORD
         and any(Level.GROUP in needs.roles for needs in refused)
     )
-    return asks and not _all_told(target, refused, project_record, caller)
+    return asks and not _all_explained(target, refused, project_record, caller)
 
 
-def _all_told(target: Target, refused: Iterable[Needs], project_record: ProjectRecord, caller: Caller) -> bool:
+def _all_explained(target: Target, refused: Iterable[Needs], project_record: ProjectRecord, caller: Caller) -> bool:
     """Return whether the cause of each refusal is known."""
     return all(any(RefusedAccess(target.address, needs, project_record, caller).reasons) for needs in refused)
 

@@ -20,7 +20,7 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Barrier, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
@@ -242,7 +242,7 @@ RULES = Collection(
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
@@ -277,7 +277,7 @@ KIND = Kind(
     parts=(RULES,),
     order=110,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

@@ -9,7 +9,7 @@ from pydantic import Field
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Singleton
 from reconciler.model.foreign_keys import Alias, ForeignKeys, opposite
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
@@ -197,7 +197,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
         yield Traced("approval_settings", field, (words["value"] == "true") is not inverse)
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The effective values; settings that the groups of the state lock are locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
 
@@ -219,7 +219,7 @@ KIND = Kind(
     order=2,
     inherits=locked_below,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         licensed=True,

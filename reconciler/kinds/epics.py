@@ -21,7 +21,7 @@ from reconciler.model.endpoints import (
     stripped,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Day, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level
@@ -232,7 +232,7 @@ EPICS = Collection(
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The epics with their numbers in paths, and the labels that they have."""
     records = read.parts.get("epics", ())
     ids = {record.names[0]: record.id for record in records}
@@ -253,7 +253,7 @@ KIND = Kind(
     models={Level.GROUP: dict[str, Epic | None]},
     parts=(EPICS,),
     order=10,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(roles={Level.GROUP: Role.PLANNER}, readers={Level.GROUP: Role.GUEST}, licensed=True),
     pages={Level.GROUP: "{target}/-/epics"},
     arrives_in="epics",

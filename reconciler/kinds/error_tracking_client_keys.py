@@ -18,7 +18,7 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level
@@ -74,7 +74,7 @@ def join(names_by_part: Mapping[str, list[Key]]) -> Mapping[str, Json]:
     return {"count": len(names_by_part.get("keys", ()))}
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The keys by ID; their values are made up anew."""
     return {"error_tracking_client_keys": [{"id": number} for number in read.numbers("keys")]}
 
@@ -108,7 +108,7 @@ KIND = Kind(
     split=split,
     join=join,
     order=9,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/operations#js-error-tracking-settings"},
 )

@@ -10,7 +10,7 @@ from pydantic import Field
 from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
@@ -179,7 +179,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
         yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
     return {
         "instance": {"enforce_job_token_allowlist": False},
@@ -200,7 +200,7 @@ KIND = Kind(
     parts=(ENABLED, PROJECTS, GROUPS),
     split=split,
     order=4,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     trace=trace,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/ci_cd#js-token-access"},

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
 from reconciler.model.foreign_keys import ForeignKeys, above
-from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Archived, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level
@@ -113,7 +113,7 @@ def losses(old: Existing) -> Iterator[str]:
             yield f"{verb} no longer takes the role {level}, unless another rule says so"
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules as a state of the sandbox holds them: with pattern and type."""
     rules = (
         {name: value for name, value in rule.items() if name != RULES.key} | key_of(rule[RULES.key])
@@ -141,7 +141,7 @@ KIND = Kind(
     summary="Which roles may push and delete packages, by type and pattern, such as `npm:@acme/*`.",
     models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
     parts=(RULES,),
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

@@ -22,13 +22,13 @@ SHORT_SHA_LENGTH = 7
 
 RENAMED = "the service shows the object by another name"
 UNLISTED = "the section could not be listed whole"
-HELD_UP = "apply will not delete "
+WITHHELD = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
 
 NO_IDS: Mapping[Key, int] = MappingProxyType({})
 
 
-class Standing(Enum):
+class CommitPosition(Enum):
     """Where a commit stands in the history of the checkout."""
 
     CONTAINED = auto()
@@ -49,31 +49,31 @@ class LastApplied:
 
     Attributes:
         commit: its full ID; empty if there was none.
-        standing: where it stands in the history of the manifests that are applied now.
+        position: where it stands in the history of the manifests that are applied now.
         remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
     """
 
     commit: str
-    standing: Standing
+    position: CommitPosition
     remote: str = ""
 
     @property
     def may_be_newer(self) -> bool:
         """Whether it is ahead, or not known to be anywhere else: then it stays what was applied last."""
-        return self.standing in (Standing.AHEAD, Standing.UNKNOWN, Standing.CUT_OFF)
+        return self.position in (CommitPosition.AHEAD, CommitPosition.UNKNOWN, CommitPosition.CUT_OFF)
 
     @property
     def obstacle(self) -> str:
         """Why nothing is deleted by absence, and what to do; empty if it may be."""
         name = self.commit[:SHORT_SHA_LENGTH]
-        match self.standing:
-            case Standing.CONTAINED:
+        match self.position:
+            case CommitPosition.CONTAINED:
                 return ""
-            case Standing.AHEAD:
+            case CommitPosition.AHEAD:
                 return f"newer manifests were applied, {name}: run `git pull`, or a new pipeline"
-            case Standing.ELSEWHERE:
+            case CommitPosition.ELSEWHERE:
                 return f"manifests of another branch were applied, {name}: apply these, then plan again"
-            case Standing.UNKNOWN:
+            case CommitPosition.UNKNOWN:
                 fetch = f"git fetch {self.remote} {self.commit}"
                 return f"manifests that this clone lacks were applied, {name}: run `{fetch}`, once they are pushed"
             case _:
@@ -107,7 +107,7 @@ class PartNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class KeptObject:
     """An object of the inventory that is no longer declared, is live, and is not deleted.
 
     Attributes:
@@ -124,12 +124,12 @@ class AbsenceDecision:
     """What becomes of the objects that are no longer declared in a section that is.
 
     Attributes:
-        deletions: those to delete, in the order of the inventory.
-        stays: the others.
+        deletions: the objects to delete, in the order of the inventory.
+        kept: the objects to keep.
     """
 
     deletions: tuple[ObjectLine, ...]
-    stays: tuple[Stay, ...]
+    kept: tuple[KeptObject, ...]
 
 
 def part_now(
@@ -181,7 +181,9 @@ def part_now(
     )
 
 
-def absent(inventory: Inventory, part_states: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
+def absent(
+    inventory: Inventory, part_states: Iterable[PartNow]
+) -> tuple[tuple[ObjectLine, ...], tuple[KeptObject, ...]]:
     """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
 
     What has a name or an ID that is declared is neither; nor is what is no longer live.
@@ -189,24 +191,24 @@ def absent(inventory: Inventory, part_states: Iterable[PartNow]) -> tuple[tuple[
     lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
     for line in inventory.objects.values():
         lines.setdefault(line.key[:3], []).append(line)
-    candidates, stays = [], []
+    candidates, kept = [], []
     for part in part_states:
         for line in lines.get((part.target, part.section, part.part), ()):
             if part.live is None:
                 if part.identity(line.name) not in part.names:
-                    stays.append(Stay(line, UNLISTED))
+                    kept.append(KeptObject(line, UNLISTED))
             elif line.id not in part.live or line.id in part.declared:
                 continue
             elif part.by_id or part.identity(line.name) in part.live[line.id]:
                 candidates.append(line)
             else:
-                stays.append(Stay(line, RENAMED))
-    return tuple(candidates), tuple(stays)
+                kept.append(KeptObject(line, RENAMED))
+    return tuple(candidates), tuple(kept)
 
 
-def judge(
+def decide(
     candidates: Iterable[ObjectLine],
-    standings: Mapping[str, Standing],
+    positions: Mapping[str, CommitPosition],
     declares: Callable[[ObjectLine], bool],
     obstacle: str = "",
 ) -> AbsenceDecision:
@@ -214,22 +216,22 @@ def judge(
 
     Args:
         candidates: as of `absent`.
-        standings: of the commits that the candidates name.
+        positions: of the commits that the candidates name.
         declares: whether the manifests at the commit of a line, which HEAD contains, declare its object; see
             `is_declared`.
         obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
             if it may.
     """
-    deletions, stays = [], []
+    deletions, kept = [], []
     for line in candidates:
-        reason = obstacle or _not_contained(line, standings)
+        reason = obstacle or _not_contained(line, positions)
         if not reason and not declares(line):
             reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
         if reason:
-            stays.append(Stay(line, reason))
+            kept.append(KeptObject(line, reason))
         else:
             deletions.append(line)
-    return AbsenceDecision(tuple(deletions), tuple(stays))
+    return AbsenceDecision(tuple(deletions), tuple(kept))
 
 
 def is_declared(object_line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
@@ -266,17 +268,17 @@ def stale_absences(planned_keys: Iterable[ObjectKey], inventory: Inventory, last
     return {key: why for key, why in stale.items() if why}
 
 
-def held_up(deletions: int, last: LastApplied) -> list[str]:
+def withheld_remarks(deletions: int, last: LastApplied) -> list[str]:
     """Return the remarks about deletions by absence that the plan's own apply will refuse as stale."""
     if not last.obstacle or not (deletions or last.may_be_newer):
         return []
     them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
-    return [f"{HELD_UP}{them}: {last.obstacle}"]
+    return [f"{WITHHELD}{them}: {last.obstacle}"]
 
 
-def reasons(stays: Iterable[Stay]) -> list[str]:
+def reasons(kept: Iterable[KeptObject]) -> list[str]:
     """Return a line for each reason, in alphabetical order."""
-    numbers = Counter(stay.reason for stay in stays)
+    numbers = Counter(kept_object.reason for kept_object in kept)
     return [
         f"{counted(number, 'object')} no longer declared {'stays' if number == 1 else 'stay'}: {reason}"
         for reason, number in sorted(numbers.items())
@@ -356,13 +358,13 @@ def _has_nameless(names_by_id: Mapping[int, frozenset[Key]]) -> bool:
     return any(not any(isinstance(name, str) for name in names) for names in names_by_id.values())
 
 
-def _not_contained(object_line: ObjectLine, standings: Mapping[str, Standing]) -> str:
+def _not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPosition]) -> str:
     if not object_line.at:
         return UNCOMMITTED
-    match standings[object_line.at]:
-        case Standing.CONTAINED:
+    match positions[object_line.at]:
+        case CommitPosition.CONTAINED:
             return ""
-        case Standing.CUT_OFF:
+        case CommitPosition.CUT_OFF:
             return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which is not in this clone: fetch the history"
         case _:
             return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"

@@ -6,7 +6,7 @@ from pathlib import Path
 from reconciler import CONFIGURATION
 from reconciler.errors import ConfigurationError
 from reconciler.manifests import Inputs, Manifests
-from reconciler.memory.snapshot import Snapshot, is_as_then, snapshot
+from reconciler.memory.snapshot import Snapshot, equals_object, snapshot
 
 
 def committed(inputs: Inputs, manifests: Manifests) -> str:
@@ -27,7 +27,7 @@ def _different(head: Snapshot, inputs: Inputs, manifests: Manifests) -> Iterator
     So do archives that the commit has; those that git does not keep are not compared.
     """
     objects = head.manifests(inputs.paths)
-    yield from (name for name in manifests.files if not is_as_then(name, objects.get(name, "")))
+    yield from (name for name in manifests.files if not equals_object(name, objects.get(name, "")))
     yield from objects.keys() - {*manifests.files}
     configuration = Path(CONFIGURATION)
     if head.file(configuration) != (configuration.read_bytes() if configuration.is_file() else None):
@@ -35,4 +35,4 @@ def _different(head: Snapshot, inputs: Inputs, manifests: Manifests) -> Iterator
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())
     creations = (target.creation for target in manifests.desired.targets if target.creation)
     archives = {creation.archive.file: head.object(creation.archive.file) for creation in creations if creation.archive}
-    yield from (str(file) for file, then in archives.items() if then and not is_as_then(str(file), then))
+    yield from (str(file) for file, then in archives.items() if then and not equals_object(str(file), then))

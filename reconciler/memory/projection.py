@@ -160,8 +160,8 @@ class Projection:
 
     def _objects(self, gone: Collection[ObjectKey]) -> Mapping[ObjectKey, ObjectLine]:
         """Return the lines of objects as they are if nobody else has changed any."""
-        left = {*gone, *self._left}
-        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in left}
+        removed = {*gone, *self._released_objects}
+        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in removed}
         live = dict(self._found)
         live |= {(*place, number): name for place, item in self._counting for name, number in _live(item)}
         for key, name in live.items():
@@ -174,7 +174,7 @@ class Projection:
         """Return the lines of targets likewise; `holders` are those that have lines of objects."""
         lines = dict(self.basis.seen.targets)
         for name, target in self._named.items():
-            if target.digest and (self._leads(name) or any(place[0] == name for place in self._begun)):
+            if target.digest and (self._is_whole_target(name) or any(place[0] == name for place in self._begun)):
                 lines[name] = self._target_line(name, target, lines.get(name))
         if self._is_whole:
             known = {*self._declared, *self._named, *self.basis.unknown, *holders}
@@ -184,7 +184,7 @@ class Projection:
     def _target_line(self, name: str, seen: Seen, former_line: TargetLine | None) -> TargetLine:
         items = self._items[name]
         outcomes = [item for item in items if isinstance(item, Outcome)]
-        is_done = seen.done and self._leads(name) and all(item.status is Status.DONE for item in outcomes)
+        is_done = seen.done and self._is_whole_target(name) and all(item.status is Status.DONE for item in outcomes)
         if is_done and not any(isinstance(item, Finding) and item.code == "problem" for item in items):
             return TargetLine(name, path_of(seen), seen.digest, seen.again)
         wrote = any(item.status in SENT for item in outcomes)
@@ -193,7 +193,7 @@ class Projection:
         return replace(former_line, path=path_of(seen))
 
     @property
-    def _left(self) -> Iterator[ObjectKey]:
+    def _released_objects(self) -> Iterator[ObjectKey]:
         """The objects of what is no longer declared, or was released, as far as the history of the run knows them."""
         for key, line in self.basis.seen.objects.items() if self._is_whole else ():
             released = line.section in self._released.get(line.target, ())
@@ -246,13 +246,13 @@ class Projection:
             if isinstance(item, Outcome) and item.status is not Status.SKIPPED
         )
 
-    def _leads(self, name: str) -> bool:
+    def _is_whole_target(self, name: str) -> bool:
         """Return whether all of a target counts."""
         return self.first is None or self._named[name].target in self.first
 
     def _counts(self, place: Place) -> bool:
         """Return whether a collection counts."""
-        return place[0] in self._named and (self._leads(place[0]) or place in self._begun)
+        return place[0] in self._named and (self._is_whole_target(place[0]) or place in self._begun)
 
     @property
     def _counting(self) -> Iterator[tuple[Place, Item]]:

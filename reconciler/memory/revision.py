@@ -17,7 +17,7 @@ from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
-from reconciler.memory.snapshot import Snapshot, is_as_then, object_id
+from reconciler.memory.snapshot import Snapshot, equals_object, object_id
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
 from reconciler.system.checkout import in_ci
@@ -191,4 +191,4 @@ def _warning(then: Snapshot, what: str, manifest_errors: ManifestErrors) -> str:
 def _archive_then(then: Snapshot, archive: Path) -> str:
     """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
     known = then.object(archive)
-    return OWN_SURROUNDINGS.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"
+    return OWN_SURROUNDINGS.digest(archive) if known and equals_object(str(archive), known) else f"then {known}"

@@ -135,7 +135,7 @@ class Snapshot:
         return contents
 
 
-def is_as_then(path: str, expected_id: str) -> bool:
+def equals_object(path: str, expected_id: str) -> bool:
     """Whether a file on disk, which is read in pieces, equals an object of the repository."""
     try:
         with Path(path).open("rb") as file:

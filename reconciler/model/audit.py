@@ -50,7 +50,7 @@ class Traced:
     names: tuple[Key, ...] = ()
     removed: bool = False
 
-    def has_left(self, value: Json) -> bool:
+    def is_still_set(self, value: Json) -> bool:
         """Return whether a field still has the value that the event set."""
         if isinstance(self.value, list) and isinstance(value, list) and len(self.value) == len(value):
             return all(entry is None or entry in value for entry in self.value)

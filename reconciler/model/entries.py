@@ -233,7 +233,7 @@ class EntryRow:
         return {(who, name)} if self.number is None else {(who, name), (who, self.number)}
 
     @property
-    def rehearsed(self) -> Json:
+    def sandbox_entry(self) -> Json:
         """The entry in a state of the sandbox; None for a user whose name cannot be seen."""
         who, name = self.identity
         if who == "role":

@@ -102,7 +102,7 @@ def _lists(field: str, former_entries: list[Json], new_entries: list[Json], long
     """Return the differences of two lists in words; at any length, also the new list."""
     if not (former_entries and new_entries):
         return value(former_entries, longest, empty=empty_of(field)), value(new_entries, longest, empty=empty_of(field))
-    come, gone = _come_and_gone(_spellings(former_entries), _spellings(new_entries))
+    come, gone = _added_and_removed(_spellings(former_entries), _spellings(new_entries))
     signed = (*(("+", own) for own in come), *(("-", own) for own in gone))
     news = ", ".join(f"{sign} {entry_words(json.loads(own), longest)}" for sign, own in signed)
     whole = f"; then {value(new_entries, longest)}" if longest == inf else ""
@@ -114,7 +114,7 @@ def _spellings(json_entries: list[Json]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _come_and_gone(
+def _added_and_removed(
     former_spellings: tuple[str, ...], new_spellings: tuple[str, ...]
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return the entries that only the second of two lists has, and those that only the first has, in their order."""

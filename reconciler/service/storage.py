@@ -15,7 +15,7 @@ from reconciler.service.responses import Response, plain, read_response
 HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
 
-def fetch_elsewhere(base_url: str, redirect_url: str, begin: Begin, ca_file: str | None) -> None:
+def fetch_redirected(base_url: str, redirect_url: str, begin: Begin, ca_file: str | None) -> None:
     """Fetch a file from where a redirect leads; see `Client.download`.
 
     Args:

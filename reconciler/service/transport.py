@@ -115,7 +115,7 @@ class Deadline(httpcore.NetworkBackend):
         self.sent = False
 
     @contextmanager
-    def told_apart(self, http_request: httpx.Request) -> Iterator[None]:
+    def classified_errors(self, http_request: httpx.Request) -> Iterator[None]:
         """Raise each error as one of httpx that shows whether the service may have received the request.
 
         Raises:
@@ -161,7 +161,7 @@ class Deadline(httpcore.NetworkBackend):
 
 
 def _kind(error: Exception, *, is_sent: bool) -> type[httpx.TransportError]:
-    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
+    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.classified_errors`."""
     match error:
         case httpcore.ProxyError():
             return httpx.ProxyError
@@ -219,14 +219,14 @@ class _Body(httpx.SyncByteStream):
     """The body of a response as it arrives, and the action at its end."""
 
     def __init__(
-        self, told_apart: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
+        self, classified_errors: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
     ) -> None:
-        self._told_apart = told_apart
+        self._classified_errors = classified_errors
         self._pieces = pieces
         self._finish = finish
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._told_apart:
+        with self._classified_errors:
             yield from self._pieces
 
     def close(self) -> None:
@@ -251,10 +251,10 @@ class DirectTransport(httpx.BaseTransport):
         """Send a request, and return its response, which must be closed before the next request.
 
         Raises:
-            httpx.TransportError: see `Deadline.told_apart`.
+            httpx.TransportError: see `Deadline.classified_errors`.
         """
         self._deadline.begin(request)
-        with self._deadline.told_apart(request):
+        with self._deadline.classified_errors(request):
             head = self._request_head(request)
             stream, reader = self._ready(request.url)
             try:
@@ -265,7 +265,9 @@ class DirectTransport(httpx.BaseTransport):
                 self.close()
                 raise
         pieces = self._read_body(stream, reader)
-        body = _Body(self._deadline.told_apart(request), pieces, lambda: self._finish(again=taken and reader.again))
+        body = _Body(
+            self._deadline.classified_errors(request), pieces, lambda: self._finish(again=taken and reader.again)
+        )
         phrase = {"reason_phrase": reader.phrase}
         return httpx.Response(reader.status, headers=reader.headers, stream=body, extensions=phrase)
 
@@ -534,9 +536,9 @@ class SocksTransport(httpx.BaseTransport):
             extensions={"timeout": self._timeouts},
         )
         self._deadline.begin(request)
-        with self._deadline.told_apart(request):
+        with self._deadline.classified_errors(request):
             response = self._pool.handle_request(sent)
-        body = _Body(self._deadline.told_apart(request), response.iter_stream(), response.close)
+        body = _Body(self._deadline.classified_errors(request), response.iter_stream(), response.close)
         phrase = {"reason_phrase": response.extensions["reason_phrase"]}
         return httpx.Response(response.status, headers=response.headers, stream=body, extensions=phrase)
 

@@ -219,7 +219,7 @@ def planned_again(
         parts[section.target, section.kind, name] = part if isinstance(part, Unreadable) else part.live
     state = LiveState(parts, {}, absences=absences)
     while True:
-        planned = plan_section(section, state, kinds, earlier=Earlier(here=earlier_changes))
+        planned = plan_section(section, state, kinds, earlier=Earlier(changes=earlier_changes))
         if not planned.lookups:
             return planned
         state = with_answers(state, planned.lookups, answer_to)

@@ -55,8 +55,8 @@ class TargetRun:
         self._found = dict(target_plan.sections)
         self._items: dict[str, tuple[Item, ...]] = target_plan.by_section
         self._referring = referring
-        self._below = referring.below(target_plan)
-        self._referred = referring.here(target_plan) | self._below
+        self._below = referring.sections_of_projects(target_plan)
+        self._referred = referring.own_sections(target_plan) | self._below
 
     def apply(self, replanned: Mapping[str, Section]) -> None:
         """Apply the plan, section by section: prepare, send, settle.
@@ -149,7 +149,7 @@ class TargetRun:
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
         """Send a change, unless it is settled already; a run that ends settles refusals only."""
         before, stop = ready.settled.get(id(change)), self.options.stop
-        if before is None or stop.held or (stop.reason and before.status is Status.DONE):
+        if before is None or stop.pause_reason or (stop.reason and before.status is Status.DONE):
             return self.sender.send(change, is_referred=change.address.section in self._referred)
         if before.status is Status.DONE:
             return Attempt(self.sender.objects.deliver_again(before), was_done=True)
@@ -226,7 +226,7 @@ class Application:
         unhealthy = self._unhealthy_canaries()
         if unhealthy:
             others = f" and {len(unhealthy) - 1} more" if len(unhealthy) > 1 else ""
-            options.stop.hold(f"the canary is not in order: {unhealthy[0]}{others}")
+            options.stop.pause(f"the canary is not in order: {unhealthy[0]}{others}")
         self._try_again()
         self._end()
 
@@ -256,7 +256,7 @@ class Application:
             side_by_side(self.imports.create, creations, self._targets.service.concurrency)
             self.imports.fill(creations)
         declared = [target for target in stage if not target.creation]
-        later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        later = {target.target for target in declared if target.importing or self.imports.is_postponed(target)}
         # Targets without an import do not wait for those with one, which may take half an hour.
         self._apply(target for target in declared if target.target not in later)
         for ended in self.imports.ended(target for target in declared if target.target in later):
@@ -310,8 +310,8 @@ class Application:
         begun = [one.outcome for one in self._begun.get(target_plan.target, ())]
         sections = {name for plan in begun for name in plan.sections}
         skipped = NotAttempted(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
-        left = target_plan.only(target_plan.sections.keys() - sections).with_changes(skipped.outcome)
-        return joined(target_plan, [*begun, left])
+        skipped_plan = target_plan.only(target_plan.sections.keys() - sections).with_changes(skipped.outcome)
+        return joined(target_plan, [*begun, skipped_plan])
 
 
 def in_stages(

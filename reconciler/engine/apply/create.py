@@ -79,16 +79,16 @@ class CreateOnce(Generic[Item, Found]):
                     raise
 
 
-def elder(new_ids: Iterable[int | None], made: int) -> int | None:
+def elder(new_ids: Iterable[int | None], made_id: int) -> int | None:
     """Return the lowest ID of several new items with one name, if it is lower than that of this run's item.
 
     The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
 
     Args:
         new_ids: the IDs of the items with the name that did not exist before.
-        made: the ID of this run's item.
+        made_id: the ID of this run's item.
     """
-    return min((number for number in new_ids if number is not None and number < made), default=None)
+    return min((number for number in new_ids if number is not None and number < made_id), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class ReferredSections:
     """The sections whose objects are named by changes of a plan.
 
     Args:
-        targets: of the plan.
+        target_plans: of the plan.
         kinds: all kinds.
     """
 
@@ -39,15 +39,15 @@ class ReferredSections:
         self._below: dict[str, set[str]] = {}
         for target in target_plans:
             if target.target.level is Level.PROJECT:
-                self._below.setdefault(_top(target), set()).update(self.here(target))
+                self._below.setdefault(_top(target), set()).update(self.own_sections(target))
 
-    def here(self, target_plan: TargetPlan) -> set[str]:
+    def own_sections(self, target_plan: TargetPlan) -> set[str]:
         """Return the sections of a target whose objects are named by its own changes."""
         changed = {change.address.section for change in target_plan.changes} - {""}
         parts = (part for section in changed for part in self._kinds[section].parts if isinstance(part, Collection))
         return {named.section for part in parts for named in part.relations.named.values()} - {""}
 
-    def below(self, target_plan: TargetPlan) -> set[str]:
+    def sections_of_projects(self, target_plan: TargetPlan) -> set[str]:
         """Return the sections of a group whose objects changes of its projects name, or may name."""
         if target_plan.target.level is not Level.GROUP:
             return set()

@@ -79,7 +79,7 @@ class NewTarget:
 
     Args:
         plan: of the target, with nothing but its creation.
-        targets: what the run knows of all targets.
+        run_targets: what the run knows of all targets.
 
     Attributes:
         change: as it was planned.
@@ -131,7 +131,7 @@ class NewTarget:
             if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
                 self.is_begun, self.refusal = False, _why(self.change, error)
                 return
-            self.options.stop.after(error, told=True)
+            self.options.stop.after(error, is_remedy_shown=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
                 self.result = self._skipped()
             else:
@@ -244,7 +244,7 @@ class CreationRequest:
 
     Args:
         change: as it was planned.
-        targets: what the run knows of all targets.
+        run_targets: what the run knows of all targets.
     """
 
     def __init__(self, change: Create, run_targets: Targets) -> None:

@@ -93,44 +93,46 @@ class Stop:
 
     Attributes:
         event: set once the run must end at once; every wait watches it.
-        held: the reason to begin no further change while retries of begun ones go on; empty without one.
+        pause_reason: the reason to begin no further change while retries of begun ones go on; empty without one.
         refused: whether the service refuses the token, so that reads would fail too.
     """
 
     def __init__(self, stop_event: Event | None = None) -> None:
         self.event = stop_event or Event()
-        self.held = ""
+        self.pause_reason = ""
         self.refused = False
         self._reason = ""
 
     @property
     def reason(self) -> str:
         """The reason why the run ends; empty while it does not."""
-        return self._reason if self.event.is_set() else self.held
+        return self._reason if self.event.is_set() else self.pause_reason
 
-    def after(self, error: ServiceError, *, told: bool = False) -> None:
+    def after(self, error: ServiceError, *, is_remedy_shown: bool = False) -> None:
         """End the run if an error means that no further request can succeed.
 
         Args:
             error: of a request.
-            told: whether the outcome of a change has the remedy, so that other outcomes need not repeat it.
+            is_remedy_shown: whether the outcome of a change has the remedy, so that other outcomes need not repeat it.
         """
         if isinstance(error, Unauthorized):
             self.refused = True
-            self.cancel("the service refuses the token" + ("" if told else f": {error.reason}; {error.remedy}"))
+            self.cancel(
+                "the service refuses the token" + ("" if is_remedy_shown else f": {error.reason}; {error.remedy}")
+            )
         if isinstance(error, ScopeMissing):
-            self.cancel(LACKS_SCOPE if told else error.remedy)
+            self.cancel(LACKS_SCOPE if is_remedy_shown else error.remedy)
         if isinstance(error, WaitTooLong):
             self.cancel(error.reason)
 
     def cancel(self, reason: str) -> None:
         """End the run at once; the first reason is kept."""
-        self._reason = self._reason or self.held or reason  # the limiter may have set the event before
+        self._reason = self._reason or self.pause_reason or reason  # the limiter may have set the event before
         self.event.set()
 
-    def hold(self, reason: str) -> None:
+    def pause(self, reason: str) -> None:
         """Begin no further change; begun ones go on, with waits and retries. The first reason is kept."""
-        self.held = self.held if self.reason else reason
+        self.pause_reason = self.pause_reason if self.reason else reason
 
 
 class FailureLimit:
@@ -138,7 +140,7 @@ class FailureLimit:
 
     Args:
         text: a number, or a percentage of the planned changes, such as `10%`.
-        planned: the number of planned changes.
+        planned_count: the number of planned changes.
 
     Raises:
         ValueError: the text is neither.
@@ -173,7 +175,7 @@ class FailureLimit:
             self._suspects -= suspected
             self._failures += outcome.status in {Status.FAILED, Status.STALE, Status.DROPPED}
             if self._failures >= self.number:
-                stop.hold(self._reached)
+                stop.pause(self._reached)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,9 @@ class Preparation:
     """The preparation of one target's sections.
 
     Args:
-        target: as it was planned.
-        targets: the state of all targets in this run.
-        reader: reads again.
+        target_plan: as it was planned.
+        run_targets: the state of all targets in this run.
+        target_reader: reads again.
         again: the sections to read and plan again, by kind.
     """
 

@@ -121,7 +121,7 @@ class Sender:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
             return Attempt(failed, made)
         except ServiceError as error:
-            self.options.stop.after(error, told=True)
+            self.options.stop.after(error, is_remedy_shown=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
                 return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED))
             return self._failed(change, error, sent, made)
@@ -230,9 +230,9 @@ def _create(
             name: tuple(entry for entry in listed if isinstance(entry, str))
             for name, listed in part.entries_of(resource)
         }
-        left = [entry for _, listed in part.entries_of(resource) for entry in listed if not isinstance(entry, str)]
+        omitted = [entry for _, listed in part.entries_of(resource) for entry in listed if not isinstance(entry, str)]
         send_request(_creation(update, part, resource.model_copy(update=named), target_reader))
-        return ", ".join(map(entries.word, left))
+        return ", ".join(map(entries.word, omitted))
     return ""
 
 

@@ -26,9 +26,9 @@ from reconciler.model.targets import Key, Target
 def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
-    left = still_planned(attempts, live, sender.reader)
+    remaining = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
-    outcomes = [with_created(_verified_outcome(attempt, live, left, sender), live) for attempt in reversed(attempts)]
+    outcomes = [with_created(_verified_outcome(attempt, live, remaining, sender), live) for attempt in reversed(attempts)]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
@@ -48,7 +48,7 @@ def _verified_outcome(
     if attempt.doubt:
         if lacking is None:
             return outcome
-        return _still_there(attempt, attempt.doubt, sender) if lacking else _found_done(attempt, attempt.doubt, sender)
+        return _still_listed(attempt, attempt.doubt, sender) if lacking else _found_done(attempt, attempt.doubt, sender)
     if isinstance(unread, Unreadable):
         return _unverified(outcome, unread)
     if lacking:
@@ -62,7 +62,7 @@ def _verified_outcome(
     return outcome
 
 
-def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
+def _still_listed(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
     """Return the outcome of a failed change; explains a 404 for the removal of an entry that is still listed."""
     outcome, change = attempt.outcome, attempt.outcome.change
     refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
@@ -97,11 +97,13 @@ def still_planned(attempts: Sequence[Attempt], reread_parts: Reread, target_read
     If a deletion is in doubt and is carried out in the background, the list is read once more: if the object is still
     listed, it was not deleted.
     """
-    left = dropped(attempts, reread_parts, target_reader.kinds)
+    remaining = dropped(attempts, reread_parts, target_reader.kinds)
     fading = [
-        attempt for attempt in attempts if left.get(id(attempt.outcome.change)) and _fades(attempt, target_reader.kinds)
+        attempt
+        for attempt in attempts
+        if remaining.get(id(attempt.outcome.change)) and _fades(attempt, target_reader.kinds)
     ]
-    return left | dropped(
+    return remaining | dropped(
         fading, target_reader.again(attempt.outcome.change for attempt in fading), target_reader.kinds
     )
 
@@ -123,7 +125,7 @@ def dropped(attempts: Iterable[Attempt], reread_parts: Reread, kinds: Kinds) -> 
         reread_parts: the parts of these changes, as read after the writes.
         kinds: all kinds.
     """
-    left: dict[int, str] = {}
+    remaining: dict[int, str] = {}
     shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
     for attempt in attempts:
         change = attempt.outcome.change
@@ -132,23 +134,23 @@ def dropped(attempts: Iterable[Attempt], reread_parts: Reread, kinds: Kinds) -> 
             continue
         if isinstance(change, Delete):
             is_there = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
-            left[id(change)] = "it still exists" if is_there else ""
+            remaining[id(change)] = "it still exists" if is_there else ""
             continue
         record = objects.made_by(change, attempt.made.id if attempt.made else None)
         if record is None:
-            left[id(change)] = "it does not exist"
+            remaining[id(change)] = "it does not exist"
             continue
         shown.setdefault(change.address.section, []).append((change, record))
         target_id = change.target_id if isinstance(change, Create) else None
-        left[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
+        remaining[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
     for section, pairs in shown.items():
         lost = _lost(kinds[section], pairs, reread_parts, kinds)
         for change, record in pairs:
             wanted, now, name = change.after, called_alike(change.after, record), name_in(change, kinds[section])
             fields = [field + _without(wanted[field], now.get(field)) for field in wanted if (name, field) in lost]
-            own = ", ".join(filter(None, (left[id(change)], *fields)))
-            left[id(change)] = f"the service kept its own {own}" if own else ""
-    return left
+            own = ", ".join(filter(None, (remaining[id(change)], *fields)))
+            remaining[id(change)] = f"the service kept its own {own}" if own else ""
+    return remaining
 
 
 def _lost(
@@ -219,7 +221,7 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
             if part is None:
                 yield Recovered(intent, "unknown; this version has no such section", settled=False)
             else:
-                yield _judge(intent, part, live, again, deliver)
+                yield _recover(intent, part, live, again, deliver)
 
 
 def _exists(intent: Intent, reader: Reader) -> Recovered:
@@ -238,7 +240,7 @@ def _part(intent: Intent, kinds: Kinds) -> Part | None:
     return next((part for part in parts if part.name == intent.part), None)
 
 
-def _judge(
+def _recover(
     intent: Intent, part: Part, reread_parts: Reread, target_reader: TargetReader, deliver: TokenSink | None
 ) -> Recovered:
     change = intent.change

@@ -383,7 +383,7 @@ def _ids_for(
 
 def _changes_of_named(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
     """Return the plan's changes to the objects that a field names: in the same target, and in the top-level group."""
-    here = at.earlier.here.get(named.section, ()) if named.section else ()
+    here = at.earlier.changes.get(named.section, ()) if named.section else ()
     return here, at.earlier.in_top_group.get(named.section, ())
 
 
@@ -395,7 +395,7 @@ def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is
         reason = f'"{name}" cannot be created in {named.section}, for a problem of its own'
         return Obstacle(at.address(), reason, "solve that one")
     narrowed = f"; if it is declared, include {named.section} in the run"
-    is_left_out = bool(named.section) and named.section not in at.earlier.here
+    is_left_out = bool(named.section) and named.section not in at.earlier.changes
     return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
 
 

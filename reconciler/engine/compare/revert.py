@@ -1,4 +1,4 @@
-"""The revert of an apply: each change is undone, if its object is unchanged since. `WayBack.plan` is the entry. Pure.
+"""The revert of an apply: each change is undone, if its object is unchanged since. `Reversal.plan` is the entry. Pure.
 
 This module finds the live object of each change and its former values; the ordinary planner plans the changes.
 """
@@ -28,23 +28,23 @@ from reconciler.model.values import steps
 
 Sort = TypeVar("Sort")
 
-STAYS = "it stays as it is"
-CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+KEPT_AS_IS = "it stays as it is"
+CREATION_KEPT = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
 FORMER_VALUE_UNKNOWN = "its former value is unknown, because it was planned before the target existed"
 PROMOTED = "a promotion cannot be undone"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
-class WayBack:
+class Reversal:
     """The revert of an apply.
 
     Args:
-        targets: with the outcomes of their changes.
+        target_plans: with the outcomes of their changes.
         kinds: all kinds.
         digest: of the report.
 
     Attributes:
-        left: the result of the apply as a desired state, which decides what is read, and how.
+        applied_state: the result of the apply as a desired state, which decides what is read, and how.
     """
 
     def __init__(self, target_plans: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
@@ -62,37 +62,37 @@ class WayBack:
                 origins.setdefault(plan.target, plan.origin)
                 self._objects.setdefault((plan.target, address.section, address.part), []).append(outcome)
                 if not address.section:
-                    self._created[plan.target] = Obstacle(plan.target.address, CREATED_STAYS)
+                    self._created[plan.target] = Obstacle(plan.target.address, CREATION_KEPT)
         self._settings = {
             (target, kind, part): outcome.change
             for (target, kind, part), outcomes in self._objects.items()
             for outcome in outcomes
             if isinstance(outcome.change, Update) and not kinds[kind].part(part).is_collection
         }
-        left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
-        self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
+        targets = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
+        self.applied_state = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
 
-    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
+    def plan(self, applied_state: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
         """Plan the revert; see `make_plan`.
 
         Args:
-            left: `WayBack.left`, or some targets and sections of it.
+            applied_state: `Reversal.applied_state`, or some targets and sections of it.
             live: the live state.
             kinds: all kinds.
             previous_plan: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._with_former_settings(section, live) for section in target.sections))
-            for target in left.targets
+            for target in applied_state.targets
         )
-        before = replace(left, targets=tuple(targets))
+        before = replace(applied_state, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
         return with_obstacles(make_plan(before, live, kinds, previous_plan, planners), self._created.values(), kinds)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
-            left = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
-            wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
+            declarations = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
+            wanted = {part: declaration for part, declaration in declarations.items() if declaration is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
@@ -103,12 +103,12 @@ class WayBack:
             model = part.model if kind.split else kind.models[target.level]
             return restorable(model, self._settings[place].after)[0]
         changes = [outcome.change for outcome in self._objects.get(place, ())]
-        left = {
+        resources = {
             change.address.name: None if isinstance(change, Delete) else restorable(part.model, change.after)[0]
             for change in changes
             if change.address.name is not None
         }
-        return left or None
+        return resources or None
 
     def _with_former_settings(self, section: Section, live: LiveState) -> Section:
         """Return a section with its settings before the apply."""
@@ -141,7 +141,7 @@ def former_values(
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
-    for field, left in update.after.items():
+    for field, applied in update.after.items():
         was, now = update.before.get(field), live.get(field)
         if field not in update.before:
             problems.append(at.problem(name, FORMER_VALUE_UNKNOWN, field=field))
@@ -149,11 +149,13 @@ def former_values(
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
         # Only an unchanged value is restored: anybody who changed it since has the last word.
-        elif now == left and field in live:
+        elif now == applied and field in live:
             back[field] = was
         elif now != was:
-            changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
-            problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
+            changed = ", ".join(steps({field: applied}, {field: now})).removeprefix(f"{field}: ")
+            problems.append(
+                replace(at.problem(name, f"has changed since the apply: {changed}", KEPT_AS_IS), field=field)
+            )
     if back and not problems:
         back |= {field: value for field, value in update.read.fields.items() if field not in live}
     wanted, others = restorable(type(record.resource), back)
@@ -239,16 +241,16 @@ class _Objects:
             candidates = self._made_by(outcome)
             if len(candidates) > 1:
                 reason = "several objects have this name, and the report does not tell which is new"
-                yield self.at.problem(name, reason, STAYS)
+                yield self.at.problem(name, reason, KEPT_AS_IS)
                 continue
             for record in candidates:
                 after = change.after if isinstance(change, Create) else {}
                 moved = _moved(created.fields, as_before(record, created)) if created else _moved(after, record)
                 if issubclass(self.part.model, Item) and not self.now.has_name(record, name):
                     renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
-                    yield self.at.problem(name, renamed, STAYS)
+                    yield self.at.problem(name, renamed, KEPT_AS_IS)
                 elif moved:
-                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
+                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", KEPT_AS_IS)
                 else:
                     yield record
 
@@ -272,7 +274,7 @@ class _Objects:
             name = change.address.name
             record = self._object(change.read.id, name)
             if change.read.below:
-                yield self.at.problem(name, PROMOTED, STAYS)
+                yield self.at.problem(name, PROMOTED, KEPT_AS_IS)
             elif record is None:
                 yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
             else:
@@ -286,9 +288,9 @@ class _Objects:
                 namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in deleted
             ]
             if not self.now.has_name(record, name):
-                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
+                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", KEPT_AS_IS)
             elif taken:
-                yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
+                yield self.at.problem(name, f"its former name {quoted(former)} is taken", KEPT_AS_IS)
             else:
                 present, now = former, present
         wanted, problems = former_values(self.at, name, update, record)
@@ -299,24 +301,24 @@ class _Objects:
     def _unreferenced(self, unwanted: Iterable[LiveRecord], updates: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
         """Yield created objects, except those to which kept objects refer: these are kept too."""
         deleted = {id(record): record for record in unwanted}
-        staying = [record for record in self.live if id(record) not in deleted]
+        kept = [record for record in self.live if id(record) not in deleted]
         back = {id(pair.record): pair.wanted.model_fields_set for pair in updates}
         by_reference: dict[Key | None, list[int]] = {}
         for record in deleted.values():
             for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
-        while staying and self.part.relations.refers:
+        while kept and self.part.relations.refers:
             referring = {
                 value: record.names[0]
-                for record in staying
+                for record in kept
                 for field in {*self.part.relations.refers} - back.get(id(record), set())
                 if (value := getattr(record.resource, field)) is not None
             }
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in deleted}
-            staying = [deleted.pop(number) for number in referred]
-            for record, key in zip(staying, referred.values(), strict=True):
+            kept = [deleted.pop(number) for number in referred]
+            for record, key in zip(kept, referred.values(), strict=True):
                 reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
-                yield self.at.problem(record.names[0], reason, STAYS)
+                yield self.at.problem(record.names[0], reason, KEPT_AS_IS)
         yield from deleted.values()
 
     def _deletions_to_undo(self) -> Iterator[Delete | Pair | Finding]:
@@ -342,7 +344,7 @@ class _Objects:
                     wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
                     yield Pair(name, wanted, created_again, None)
                 elif moved:
-                    yield self.at.problem(name, f"exists again, with other values: {moved}", STAYS)
+                    yield self.at.problem(name, f"exists again, with other values: {moved}", KEPT_AS_IS)
             elif self.part.identity(name) in names:
                 yield self.at.problem(name, "was deleted more than once, and is created again only once")
             else:

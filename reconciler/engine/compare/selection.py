@@ -234,7 +234,7 @@ def only_change(plan: Plan) -> Plan:
     kept = {id(change) for change in (*changes, *filter(None, created))}
     lost = {(change.address.target, change.address.section) for change in plan.changes if id(change) not in kept}
 
-    def stays(item: Item) -> bool:
+    def is_kept(item: Item) -> bool:
         match item:
             case Finding():
                 return not lost or item.code != "widened"
@@ -242,7 +242,7 @@ def only_change(plan: Plan) -> Plan:
                 return (item.address.target, item.address.section) not in lost
         return id(item) in kept
 
-    return Plan(tuple(replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets))
+    return Plan(tuple(replace(target, items=tuple(filter(is_kept, target.items))) for target in plan.targets))
 
 
 def add_missing(

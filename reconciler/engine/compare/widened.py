@@ -66,9 +66,9 @@ def with_kept_in_top_groups(
             deleted = deleted_ids(tops[target.target].get(named.section, ()))
             objects = live.parts.get((target.target, part.name, part.name))
             if deleted and part.name in target.sections and isinstance(objects, Objects):
-                stays = _needed_objects((part, field, named), target, objects, deleted)
+                reasons = _needed_objects((part, field, named), target, objects, deleted)
                 kept.setdefault(named.section, {}).update(
-                    {number: f"{why} ({target.target})" for number, why in stays.items() if number in deleted}
+                    {number: f"{why} ({target.target})" for number, why in reasons.items() if number in deleted}
                 )
 
     def keeping(target_plan: TargetPlan) -> TargetPlan:
@@ -120,9 +120,9 @@ def _needed_objects(
     part, field, named = naming
     problems = (problem for problem in planned.problems if problem.address.section == part.name)
     wrong = {problem.address.name for problem in problems if problem.field == field}
-    stays = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
+    template = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
     return {
-        number: stays.format(part.title, record.names[0], field, named.bare)
+        number: template.format(part.title, record.names[0], field, named.bare)
         for record in objects.own
         if _is_widened(record, field, deleted) and not wrong.isdisjoint(record.names)
         for number in _ids(record, field)
