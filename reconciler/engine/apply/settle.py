@@ -28,7 +28,9 @@ def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
     remaining = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
-    outcomes = [with_created(_verified_outcome(attempt, live, remaining, sender), live) for attempt in reversed(attempts)]
+    outcomes = [
+        with_created(_verified_outcome(attempt, live, remaining, sender), live) for attempt in reversed(attempts)
+    ]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
