@@ -152,6 +152,6 @@ def _export(connection: ConnectionOptions, output: OutputOptions, groups: tuple[
             all_kinds(),
             folder=MANIFESTS_FOLDER,
             layout=Layout(as_set=True),
-            keep=True,
+            keep_existing=True,
             progress=progress,
         )
