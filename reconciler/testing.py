@@ -263,9 +263,9 @@ class _Life:
             for (target, _, part), part_read in live.parts.items()
         }
 
-    def settle(self, step: str, *sections: Section) -> list[Change]:
+    def settle(self, step_name: str, *sections: Section) -> list[Change]:
         """Plan and apply; check that all is done as planned, and that no change is left. Return the changes."""
-        self.step = step
+        self.step = step_name
         self.sandbox.clear_log()
         plan = self.plan(sections)
         reads = self.requests()

@@ -120,14 +120,18 @@ def _warn_of_variables(drawn: Plan) -> None:
 
 
 def draw_way_back(
-    client: Client, apply: ChosenApply, selection: SelectionOptions, planning: PlanningOptions, output: OutputOptions
+    client: Client,
+    chosen_apply: ChosenApply,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    output: OutputOptions,
 ) -> RunDocument:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service or another apply.
     """
-    file, logged, kinds = apply.file, apply.logged, all_kinds()
+    file, logged, kinds = chosen_apply.file, chosen_apply.logged, all_kinds()
     try:
         text = read_file(file)
         with naming_document(file):
@@ -140,7 +144,7 @@ def draw_way_back(
     if logged and logged.when != report.finished_at:
         raise PlanRefused(
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
-            f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
+            f"{short(chosen_apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
     reversal = Reversal(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
     left = select(reversal.applied_state, selection)
@@ -156,7 +160,7 @@ def draw_way_back(
         )
     saved = _saved(client, back, left.digest, planning, in_job=False)
     commit = (logged.manifests if logged else "") or report.commit
-    return replace(saved, reverts=apply.name, commit=commit, narrowed=selection.narrowed)
+    return replace(saved, reverts=chosen_apply.name, commit=commit, narrowed=selection.narrowed)
 
 
 def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, *, in_job: bool) -> RunDocument:
@@ -172,16 +176,16 @@ def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, 
     return with_plan(head, drawn)
 
 
-def _failed_before(file: str | None) -> frozenset[Address] | None:
+def _failed_before(report_path: str | None) -> frozenset[Address] | None:
     """Return the addresses of the changes that a previous run did not do, by its report; None without one."""
-    if file is None:
+    if report_path is None:
         return None
-    report = read_report(Path(file))
+    report = read_report(Path(report_path))
     if report.reverts:
-        raise UsageError(f"{file} is the report of a revert; finish that with: {report.finish}")
+        raise UsageError(f"{report_path} is the report of a revert; finish that with: {report.finish}")
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
-        LOG.info("Nothing failed in %s.", file)
+        LOG.info("Nothing failed in %s.", report_path)
     return failed
 
 
