@@ -171,7 +171,7 @@ def _read(
     return events, tuple(remarks)
 
 
-def _by_target(live: LiveState, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
+def _by_target(live: LiveState, targets: Sequence[Target], answer: Iterable[Json]) -> Events:
     """Return the events of all targets by target, matched by ID where it is known, else by path."""
     known: dict[Identity, Target] = {}
     for target in targets:
@@ -297,7 +297,7 @@ def _find_restored(
 
 
 def _restored_in_section(
-    changes: Sequence[Change], section: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    changes: Iterable[Change], section: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
     kind = kinds[section.kind]
     # Oldest first: a value is restored only after it was changed.
@@ -346,7 +346,7 @@ def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
     return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
 
 
-def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+def _differing(changes: Iterable[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
     """Yield the identity of each object of a part that differs, with the field, or None for the whole object."""
     for change in changes:
         if change.address.part == part.name:

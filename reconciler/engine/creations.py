@@ -46,7 +46,7 @@ class Existence:
 
 
 def find_absent(
-    targets: tuple[DesiredTarget, ...],
+    targets: Iterable[DesiredTarget],
     declared_targets: Iterable[DesiredTarget],
     roster: Roster,
     project_ids: Mapping[Reference, int],
@@ -192,7 +192,7 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
 
 
 def absent_targets_of(
-    targets: Collection[DesiredTarget],
+    targets: Iterable[DesiredTarget],
     declared_targets: Iterable[DesiredTarget],
     answers: Answers,
     taken: Mapping[Identity, Obstacle] = MappingProxyType({}),

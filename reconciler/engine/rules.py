@@ -272,7 +272,7 @@ def _existing(facts: Facts) -> Collection[DesiredTarget]:
     return {target.target: target for target in targets if target.target.identity not in gone}.values()
 
 
-def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Reference, int]:
+def _numbers(facts: Facts, targets: Iterable[DesiredTarget]) -> Mapping[Reference, int]:
     """Return the IDs of targets by path; request records only where a change might be made twice."""
     numbers = {reference: number for reference, number in facts.live.ids.items() if isinstance(number, int)}
     for target, move in facts.roster.moves.items():

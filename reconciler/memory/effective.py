@@ -47,7 +47,7 @@ def digest_of(target: DesiredTarget) -> str:
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
+def again_on(exceptions: Sequence[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
     """Return the first day (UTC) on which time alone changes the spec of a target; None if there is none.
 
     Args:

@@ -6,7 +6,7 @@ its objects, sorted, so that two versions can be compared.
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeGuard
@@ -152,7 +152,7 @@ def target_order(name: str) -> tuple[int, int]:
     return LEVELS.index(Level(level)), int(number or 0)
 
 
-def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tuple[str, ...]]:
+def read_inventory(text: str, sections: Iterable[str]) -> tuple[Inventory, tuple[str, ...]]:
     """Return a list from its text, and a warning if lines are malformed, which are left out.
 
     Whoever can push to the branch writes the text: whatever it is, it is a list, or malformed.
@@ -184,7 +184,7 @@ def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tup
     return Inventory(inventory.service, inventory.applied, targets, objects, tuple(unknown), numbers), warnings
 
 
-def _malformed(numbers: list[int]) -> str:
+def _malformed(numbers: Sequence[int]) -> str:
     """Return a warning about malformed lines, by their numbers."""
     if len(numbers) == 1:
         return f"line {numbers[0]} of the inventory is malformed and is ignored"
@@ -249,7 +249,7 @@ def _commit(raw: object) -> str | None:
 
 
 def _entry(
-    line: str, commits: Mapping[int, str], sections: Collection[str]
+    line: str, commits: Mapping[int, str], sections: Iterable[str]
 ) -> TargetLine | ObjectLine | UnknownLine | None:
     """Return a line as a value; None if it is malformed."""
     values: Any = _json(line) if len(line) <= MAX_LINE else None
@@ -264,7 +264,7 @@ def _entry(
 
 
 def _object(
-    line_target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Collection[str]
+    line_target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Iterable[str]
 ) -> ObjectLine | UnknownLine | None:
     at = values.pop("at", None)
     commit = commits.get(at) if type(at) is int else "" if at is None else None
@@ -322,7 +322,7 @@ def _object_values(object_line: ObjectLine | UnknownLine) -> dict[str, Any]:
     }
 
 
-def _numbers(inventory: Inventory, commits: Collection[str]) -> dict[str, int]:
+def _numbers(inventory: Inventory, commits: Iterable[str]) -> dict[str, int]:
     """Return the number of each commit: the one that it had, so that lines do not change, or a new one."""
     numbers = {commit: number for commit, number in inventory.numbers.items() if commit in commits}
     following = max(inventory.numbers.values(), default=-1) + 1

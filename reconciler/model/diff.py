@@ -1,7 +1,7 @@
 """The comparison of resources: `differences`, the result of an update (`become`), and objects as read. Pure."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -127,7 +127,7 @@ def _holds(live_value: object, wanted_value: object) -> bool:
     return live_value == wanted_value
 
 
-def without(wanted: Resource, names: Collection[str]) -> Resource:
+def without(wanted: Resource, names: Iterable[str]) -> Resource:
     """Return a declaration without some fields, which are named as in `fields_of`."""
     if not names:
         return wanted
@@ -143,7 +143,7 @@ def without(wanted: Resource, names: Collection[str]) -> Resource:
     return type(wanted).model_construct(set(kept), **kept)
 
 
-def only(wanted: Resource, names: Collection[str]) -> Resource:
+def only(wanted: Resource, names: Iterable[str]) -> Resource:
     """Return some fields of a declaration, which are named as in `fields_of`."""
     return without(wanted, [name for name in fields_of(wanted) if name not in names])
 

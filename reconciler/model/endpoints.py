@@ -79,7 +79,7 @@ class Siblings:
     identity: Callable[[Key], Key] = lambda name: name
 
     @classmethod
-    def of(cls, part: "Collection", live: Iterable[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
+    def of(cls, part: "Collection", live: Sequence[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
         """Return the siblings of a collection, some of them by ID renamed."""
         by_name: dict[Key, list[LiveRecord]] = {}
         words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
@@ -818,7 +818,7 @@ class Collection:
         names = self.unique_name_of(live)
         return tuple(replace(record, resource=self.referring(record.resource, names)) for record in live)
 
-    def unique_name_of(self, live: Iterable[LiveRecord]) -> dict[Key, Key]:
+    def unique_name_of(self, live: Sequence[LiveRecord]) -> dict[Key, Key]:
         """Return by ID the name of each object that shares it with no other."""
         by_name: dict[Key, list[LiveRecord]] = {}
         for record in live:

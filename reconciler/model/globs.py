@@ -1,7 +1,7 @@
 """Globs on paths of groups and projects: of one sort, wherever paths are matched."""
 
 import re
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -30,7 +30,7 @@ class Globs:
         folded = path.casefold()
         return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
 
-    def match_any(self, paths: Collection[str], folded: Set[str]) -> bool:
+    def match_any(self, paths: Iterable[str], folded: Set[str]) -> bool:
         """Return whether one of them matches one of some full paths, which are given in lower case too."""
         return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
 

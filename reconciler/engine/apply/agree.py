@@ -56,7 +56,7 @@ Absences = Mapping[PartAddress, Mapping[int, str]]
 """See `LiveState.absences`."""
 
 
-def as_declared(changes: Sequence[Change], reread_parts: Reread, kinds: Kinds) -> tuple[Section, Absences]:
+def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -> tuple[Section, Absences]:
     """Return a section that declares the results of its changes, and the objects that they delete.
 
     Args:
@@ -197,7 +197,7 @@ def exceeding_changes(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcom
 
 
 def planned_again(
-    changes: Sequence[Change],
+    changes: Iterable[Change],
     reread_parts: Reread,
     kinds: Kinds,
     answer_to: Callable[[Lookup], int | Known | Obstacle],

@@ -161,7 +161,7 @@ class Preparation:
             for name, wanted in section.wanted.items()
         }
 
-    def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
+    def _compared(self, ready: Ready, changes: Iterable[Change]) -> Ready:
         """Read and plan changes of a saved plan again, and settle those that planning does not give any more."""
         live = self.reader.again(changes)
         if self.options.stop.reason:  # nothing else is asked

@@ -60,7 +60,7 @@ def plan_collection(
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
 
 
-def without_own_project(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
+def without_own_project(at: DeclaredPart[Collection], live: Sequence[LiveRecord]) -> list[LiveRecord]:
     """Return the objects of a collection in order of their IDs, without the own project of an allowlist."""
     own_names = _own_names(at)
     others = [record for record in live if own_names.isdisjoint(at.part.identity(name) for name in record.names)]
@@ -200,7 +200,7 @@ def _plan_missing(
     return steps, created
 
 
-def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
+def _created(part: Collection, steps: Sequence[Step]) -> dict[Key, Key]:
     """Return the names of the objects that steps create, by identity."""
     names = [step.address.name for step in steps if isinstance(step, Create)]
     return {part.identity(name): name for name in names if name is not None}

@@ -162,7 +162,7 @@ def _is_problem(step: Step) -> TypeGuard[Finding]:
     return isinstance(step, Finding) and step.code == "problem"
 
 
-def _excepted(steps: Iterable[Step], kept_steps: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
+def _excepted(steps: Sequence[Step], kept_steps: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
     """Yield a finding for each step that the exceptions hold back."""
     made = {
         (change.action, change.address): change for change in kept_steps if isinstance(change, Create | Update | Delete)

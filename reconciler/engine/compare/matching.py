@@ -109,7 +109,7 @@ class NamedObjects:
         by_id: the objects.
     """
 
-    def __init__(self, part: Part, live: Iterable[LiveRecord]) -> None:
+    def __init__(self, part: Part, live: Sequence[LiveRecord]) -> None:
         self.part = part
         self.by_id: dict[int | None, LiveRecord] = {}
         self._by_name: dict[Key | None, list[LiveRecord]] = {}

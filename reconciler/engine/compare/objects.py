@@ -494,6 +494,6 @@ def _origin_of(record: LiveRecord) -> str:
     return f"promoted from {first}" + (f"; also takes the place of the one of {_first_of(others)}" if others else "")
 
 
-def _first_of(names: Sequence[str]) -> str:
+def _first_of(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} (and {len(others):,} more)" if others else first

@@ -1,6 +1,6 @@
 """The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -204,7 +204,7 @@ def _unread(at: DeclaredPart[Any], declaration: Wanted, cause: Obstacle) -> Find
     return excepted_problem(problem, exceptions) if exceptions else problem
 
 
-def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
+def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Sequence[Step]) -> Iterator[Step]:
     """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"

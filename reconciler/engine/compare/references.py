@@ -32,7 +32,7 @@ Unanswered = tuple[str, Finding | Lookup]
 
 
 def resolve(
-    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Iterable[LiveRecord]
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> tuple[dict[Key, int], dict[Key, Finding | Reference]]:
     """Return the numeric IDs of the targets that names refer to; for other names, the problem or the lookup.
 
