@@ -165,7 +165,7 @@ def _read(
         }
         try:
             manifests = manifests or read_contents(
-                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, around=around
+                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, surroundings=around
             )
             return (manifests.with_discovered(*known) if known else manifests), files, tuple(warnings)
         except ManifestErrors as errors:
