@@ -98,9 +98,9 @@ def _named(words: str, targets: "Iterable[Target]") -> str:
     return f"{words} {', '.join(names[:MAX_LISTED_NOTICES])}{more}" if names else ""
 
 
-def _post(hook: "Webhook", service: str, facts: Iterable[str]) -> None:
+def _post(hook: "Webhook", service: str, sentences: Iterable[str]) -> None:
     """Post a message; log an error if that fails."""
-    lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, facts)), *_job()]
+    lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, sentences)), *_job()]
     try:
         with heeding(patience=1):
             hook.post("\n".join(lines)[:MAX_NOTICE_LENGTH])

@@ -7,7 +7,7 @@ in its JSON schema.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from typing import TypeVar
@@ -174,10 +174,10 @@ def _faults(validation_error: ValidationError) -> Iterator[str]:
     """Yield each fault with its path in the file, such as `targets[0].sections[1].section is missing`."""
     for fault in validation_error.errors(include_url=False, include_input=False):
         meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
-        yield f"{_path_text(step for step in fault['loc'] if step not in UNION_MEMBERS)} {meaning}"
+        yield f"{_path_text([step for step in fault['loc'] if step not in UNION_MEMBERS])} {meaning}"
 
 
-def _differences(content: Json, expected: Json, key_path: tuple[str | int, ...] = ()) -> Iterator[str]:
+def _differences(content: Json, expected: Json, key_path: Sequence[str | int] = ()) -> Iterator[str]:
     """Yield each path at which a document differs from the text that would be written for it.
 
     A missing key is no difference: an older reconciler did not know the key, and reading took its default.
@@ -197,7 +197,7 @@ def _differences(content: Json, expected: Json, key_path: tuple[str | int, ...] 
         yield f"{_path_text(key_path)} should be {json.dumps(expected)}"
 
 
-def _path_text(key_path: Iterable[str | int]) -> str:
+def _path_text(key_path: Sequence[str | int]) -> str:
     steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in key_path)
     return "".join(steps).removeprefix(".")
 

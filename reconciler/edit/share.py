@@ -150,7 +150,7 @@ def _forms(text_position: Context, text: str, resolved: ResolvedTarget, shapes: 
             continue
         pieces = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text)
         form = f"{{{name}}}".join(map(literal, pieces))
-        if len(pieces) > 1 and fill(form, values, lower=lower) == text:
+        if len(pieces) > 1 and fill(form, values, in_lower_case=lower) == text:
             forms.append(form)
     return forms
 

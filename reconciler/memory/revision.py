@@ -169,7 +169,7 @@ def _read(
         }
         try:
             manifests = manifests or read_contents(
-                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, around=around
+                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, surroundings=around
             )
             return (manifests.with_discovered(*discovery) if discovery else manifests), file_contents, tuple(warnings)
         except ManifestErrors as errors:
