@@ -193,9 +193,9 @@ def _newest_first(answer: Iterable[Json]) -> tuple[AuditEvent, ...]:
     return tuple(sorted(filter(None, map(read_event, answer)), key=lambda event: event.time, reverse=True))
 
 
-def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
+def _unread(counts_by_reason: Mapping[str, int]) -> Iterator[Remark]:
     """Yield one log message for each reason why events cannot be read."""
-    for reason, number in reasons.items():
+    for reason, number in counts_by_reason.items():
         yield (
             logging.WARNING,
             f"who changed {counted(number, 'target')} is not known: {reason}; audit events need a licence (Premium or "
@@ -336,10 +336,10 @@ def _declared(section: Section, part: Part, live: LiveState, traced: Pairs) -> I
 
 
 def _fields(
-    wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None
+    wanted: Resource, record: LiveRecord, address: Address, object_names: frozenset[Key] | None
 ) -> Iterator[DeclaredValue]:
     live = fields_of(record.resource)
-    return (DeclaredValue(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
+    return (DeclaredValue(address, object_names, field, live[field]) for field in fields_of(wanted) if field in live)
 
 
 def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
@@ -356,9 +356,9 @@ def _differing(changes: Iterable[Change], part: Part) -> Iterator[tuple[frozense
                 yield names, field
 
 
-def _concerns(names: frozenset[Key] | None, field: str | None, declared_value: DeclaredValue) -> bool:
+def _concerns(object_names: frozenset[Key] | None, field: str | None, declared_value: DeclaredValue) -> bool:
     """Return whether a difference is about a declared value; one of a whole object is about all its fields."""
-    same = names is None or bool(names & (declared_value.names or frozenset()))
+    same = object_names is None or bool(object_names & (declared_value.names or frozenset()))
     return same and field in (None, declared_value.field)
 
 

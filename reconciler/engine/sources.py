@@ -161,7 +161,7 @@ def _as_applied(planned: Planned, sources: Mapping[Target, Source]) -> dict[Iden
     return {}
 
 
-def _by_inventory(planned: Planned, declared_targets: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
+def _by_inventory(planned: Planned, declared_by_target: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
     """Return the source of the differences of each declared target, according to the inventory.
 
     The source is unknown for a target whose last apply was incomplete, or that is due to change by time alone; and
@@ -176,7 +176,7 @@ def _by_inventory(planned: Planned, declared_targets: Mapping[Target, DesiredTar
     today = planned.live.read_at.date()
     known: dict[Target, Source] = {}
     for now in planned.declared.desired.targets:
-        target, line = declared_targets.get(now.target), inventory.targets.get(key_of(now))
+        target, line = declared_by_target.get(now.target), inventory.targets.get(key_of(now))
         if target is None or (line is not None and (not line.digest or (line.again and line.again <= today))):
             continue
         if line is not None and line.digest == digest_of(target):

@@ -104,8 +104,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(beside="groups"),
-        "groups": approvers(beside="users"),
+        "users": approvers(other_list="groups"),
+        "groups": approvers(other_list="users"),
         "branches": WIDER,
     }
 

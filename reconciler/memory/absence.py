@@ -268,17 +268,21 @@ def stale_absences(planned_keys: Iterable[ObjectKey], inventory: Inventory, last
     return {key: why for key, why in stale.items() if why}
 
 
-def withheld_remarks(deletions: int, last: LastApplied) -> list[str]:
+def withheld_remarks(deletion_count: int, last: LastApplied) -> list[str]:
     """Return the remarks about deletions by absence that the plan's own apply will refuse as stale."""
-    if not last.obstacle or not (deletions or last.may_be_newer):
+    if not last.obstacle or not (deletion_count or last.may_be_newer):
         return []
-    them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
+    them = (
+        "what is no longer declared"
+        if not deletion_count
+        else f"{counted(deletion_count, 'object')} no longer declared"
+    )
     return [f"{WITHHELD}{them}: {last.obstacle}"]
 
 
-def reasons(kept: Iterable[KeptObject]) -> list[str]:
+def reasons(kept_objects: Iterable[KeptObject]) -> list[str]:
     """Return a line for each reason, in alphabetical order."""
-    numbers = Counter(kept_object.reason for kept_object in kept)
+    numbers = Counter(kept_object.reason for kept_object in kept_objects)
     return [
         f"{counted(number, 'object')} no longer declared {'stays' if number == 1 else 'stay'}: {reason}"
         for reason, number in sorted(numbers.items())

@@ -264,16 +264,16 @@ def _entry(
 
 
 def _object(
-    line_target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Iterable[str]
+    line_target: str, line_values: dict[str, Any], commits: Mapping[int, str], sections: Iterable[str]
 ) -> ObjectLine | UnknownLine | None:
-    at = values.pop("at", None)
+    at = line_values.pop("at", None)
     commit = commits.get(at) if type(at) is int else "" if at is None else None
-    section, part = values["section"], values.get("part", values["section"])
-    name, number = values.get("name"), values.get("id")
+    section, part = line_values["section"], line_values.get("part", line_values["section"])
+    name, number = line_values.get("name"), line_values.get("id")
     if commit is None or not _fits(section, SECTION) or not _fits(part, SECTION):
         return None
     if section not in sections:
-        text = json.dumps(values, ensure_ascii=False)
+        text = json.dumps(line_values, ensure_ascii=False)
         return UnknownLine(line_target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
     if not _is_id(number) or not (_is_id(name) or (isinstance(name, str) and len(name) <= MAX_NAME)):
         return None
@@ -295,9 +295,9 @@ def _json(line: str) -> Any:
         return None
 
 
-def _day(text: object) -> date | None:
+def _day(raw: object) -> date | None:
     try:
-        return date.fromisoformat(text) if isinstance(text, str) else None
+        return date.fromisoformat(raw) if isinstance(raw, str) else None
     except ValueError:
         return None
 

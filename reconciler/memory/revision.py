@@ -145,7 +145,7 @@ def _read(
     then: Snapshot,
     inputs: Inputs,
     file_contents: Mapping[str, bytes | tuple[Document, ...]],
-    values: Mapping[str, Any] | None,
+    template_values: Mapping[str, Any] | None,
     *,
     manifests: Manifests | None = None,
     discovery: tuple[Discovered, Mapping[Target, str]] | None = None,
@@ -156,7 +156,7 @@ def _read(
         then: the revision.
         inputs: what the manifests are read from.
         file_contents: of all manifests.
-        values: of templates.
+        template_values: of templates.
         manifests: what the files declare, if they were read before.
         discovery: the members of groups, and the paths of targets that are named by ID.
     """
@@ -169,7 +169,7 @@ def _read(
         }
         try:
             manifests = manifests or read_contents(
-                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, surroundings=around
+                contents, inputs.kinds, values=template_values or {}, env_names=inputs.env_names, surroundings=around
             )
             return (manifests.with_discovered(*discovery) if discovery else manifests), file_contents, tuple(warnings)
         except ManifestErrors as errors:

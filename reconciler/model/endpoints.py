@@ -293,9 +293,9 @@ def _replaced(old: Existing, cover: "Cover") -> Requests:
     return (*first, *part.deletion.requests(old), new.post(new.new_name | new.fields), *last)
 
 
-def number_of(raw_name: Json) -> int:
+def number_of(listed_name: Json) -> int:
     """Return the number that stands for an object without an ID, made of its name."""
-    return int.from_bytes(sha256(str(raw_name).encode()).digest()[:6])
+    return int.from_bytes(sha256(str(listed_name).encode()).digest()[:6])
 
 
 def _delete(old: Existing) -> Requests:
@@ -577,13 +577,13 @@ class Named:
         """Return the form in which two spellings of a name are equal: names of users and groups ignore case."""
         return name if self.section else name.casefold()
 
-    def rows(self, records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
+    def rows(self, json_records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
         """Read records of whom an object names.
 
         Raises:
             AttributeError, LookupError, TypeError: a record is not what it should be.
         """
-        numbers = [(self.canonical(record[self.key]), record["id"]) for record in records]
+        numbers = [(self.canonical(record[self.key]), record["id"]) for record in json_records]
         if not all(type(number) is int and isinstance(name, str) for name, number in numbers):
             raise TypeError(numbers)
         return tuple(entries.EntryRow(number, name) for name, number in numbers)
@@ -811,12 +811,12 @@ class Collection:
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited), tuple(hidden))
 
-    def with_names(self, live: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
+    def with_names(self, own_objects: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""
         if not self.relations.refers:
-            return live
-        names = self.unique_name_of(live)
-        return tuple(replace(record, resource=self.referring(record.resource, names)) for record in live)
+            return own_objects
+        names = self.unique_name_of(own_objects)
+        return tuple(replace(record, resource=self.referring(record.resource, names)) for record in own_objects)
 
     def unique_name_of(self, live: Sequence[LiveRecord]) -> dict[Key, Key]:
         """Return by ID the name of each object that shares it with no other."""
@@ -856,13 +856,13 @@ class Collection:
         return f"a {word} must not be blank"
 
 
-def _promotable(namesakes: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
+def _promotable(numbered_records: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
     """Return the object to promote of several with one name: the oldest object of the oldest target.
 
     Args:
-        namesakes: of each object the target's ID, its own ID, the target's name, and the object.
+        numbered_records: of each object the target's ID, its own ID, the target's name, and the object.
     """
-    ordered = sorted(namesakes, key=lambda namesake: namesake[:2])
+    ordered = sorted(numbered_records, key=lambda namesake: namesake[:2])
     owner_id, _, _, record = ordered[0]
     return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 

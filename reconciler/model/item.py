@@ -423,11 +423,11 @@ def pages(page_path: str) -> Iterator[Note]:
         yield Note("page", data={"page": page_path})
 
 
-def unused_names(names: Sequence[Key]) -> Iterator[Note]:
+def unused_names(former_names: Sequence[Key]) -> Iterator[Note]:
     """Yield a note that nothing has one of the declared former names, if there are any."""
-    if names:
-        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
-        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(names)})
+    if former_names:
+        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in former_names)
+        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(former_names)})
 
 
 def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Change:

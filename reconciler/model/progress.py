@@ -13,7 +13,7 @@ class Progress:
 
     Args:
         requests: returns how many requests were made so far.
-        clock: returns seconds.
+        seconds_clock: returns seconds.
 
     Attributes:
         stage: what is being done, such as `reading`.
@@ -23,14 +23,14 @@ class Progress:
         planned: how many changes there are to carry out.
     """
 
-    def __init__(self, requests: Callable[[], int] = int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, requests: Callable[[], int] = int, seconds_clock: Callable[[], float] = monotonic) -> None:
         self.requests = requests
         self.stage = ""
         self.targets = 0
         self.done = 0
         self.changes = self.planned = 0
-        self._clock = clock
-        self._began = clock()
+        self._clock = seconds_clock
+        self._began = seconds_clock()
         self._requests_before = 0
         self._left: Counter[Target] = Counter()
         self._lock = Lock()

@@ -70,13 +70,13 @@ LONGEST_DURATION = timedelta(days=36_500)
 """Nobody means a longer one, and arithmetic with dates would fail."""
 
 
-def read_duration(text: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
+def read_duration(raw: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
     """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
 
     Raises:
         ValueError: not a duration, or too long; the message says what would be right.
     """
-    written = re.fullmatch(f"([0-9]+)([{units}])", text) if isinstance(text, str) else None
+    written = re.fullmatch(f"([0-9]+)([{units}])", raw) if isinstance(raw, str) else None
     if written is None:
         raise ValueError(
             f"a duration is a number followed by {', '.join(units[:-1])} or {units[-1]}, such as {example}"

@@ -230,9 +230,9 @@ def unanswered(lookup: Lookup) -> Obstacle:
     return Obstacle(lookup.target.address, "nobody asked")
 
 
-def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:
+def name_in(item: Item, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of the object of a step."""
-    address = address_of(step)
+    address = address_of(item)
     part, name = kind.part(address.part), address.name
     return address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
 

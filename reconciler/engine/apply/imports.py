@@ -202,15 +202,15 @@ class Imports:
         obstacle = state.obstacle and replace(state.obstacle, remedy="delete the project, and apply again")
         return replace(state, obstacle=obstacle)
 
-    def _take(self, project: Target, state: ImportState) -> None:
+    def _take(self, project: Target, shown_state: ImportState) -> None:
         """Record the end of an import, if it has ended."""
-        if state.obstacle:
+        if shown_state.obstacle:
             if self.targets[project].is_ours:
-                self._creations[project.identity].fail(advised(state.obstacle.reason, state.obstacle.remedy))
+                self._creations[project.identity].fail(advised(shown_state.obstacle.reason, shown_state.obstacle.remedy))
             self.targets.give_up(project, f"the import of {project} did not succeed")
-        if state.omissions:
+        if shown_state.omissions:
             self.omissions.append(
-                f"the import of {project} has left out {state.omissions}; compare the project with its source"
+                f"the import of {project} has left out {shown_state.omissions}; compare the project with its source"
             )
 
 

@@ -72,7 +72,7 @@ class CurrentObjects(NamedObjects):
         others = (record for record in self.live.own if record.id not in about)
         return CurrentObjects(self.part, replace(self.live, own=(*own.values(), *others)))
 
-    def made_by(self, change: Create | Update, made: int | None) -> LiveRecord | None:
+    def made_by(self, change: Create | Update, made_id: int | None) -> LiveRecord | None:
         """Return the object that a change has made or updated, with its entries' sent names; None if it is gone.
 
         If two runs create an object of one name at the same time, and requests address it by name, the second run
@@ -80,11 +80,11 @@ class CurrentObjects(NamedObjects):
 
         Args:
             change: the change.
-            made: the ID of the created object, if it is known.
+            made_id: the ID of the created object, if it is known.
         """
-        number = change.read.id if made is None and isinstance(change, Update) else made
+        number = change.read.id if made_id is None and isinstance(change, Update) else made_id
         is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
-        if made is None and makes(change):
+        if made_id is None and makes(change):
             record = next(iter(self.new(change)), None)
         else:
             rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
@@ -174,10 +174,10 @@ class TargetReader:
     """
 
     def __init__(
-        self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, numbers: Numbers | None = None
+        self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, known_numbers: Numbers | None = None
     ) -> None:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
-        self.numbers = numbers or Numbers()
+        self.numbers = known_numbers or Numbers()
         self.names: dict[Vocabulary, Known | Obstacle] = {}
         self.read_last: dict[tuple[str, str], LivePart] = {}
 

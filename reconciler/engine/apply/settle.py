@@ -170,11 +170,11 @@ def _lost(
     return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
 
 
-def _fields_of(step: Item) -> Iterable[str]:
+def _fields_of(item: Item) -> Iterable[str]:
     """Return the fields that a step changes, or for which it is a problem."""
-    match step:
+    match item:
         case Update():
-            return step.after
+            return item.after
         case Finding(code="problem", field=str() as field):
             return (field,)
     return ()

@@ -196,25 +196,25 @@ def split_creation(target_plan: TargetPlan) -> Iterator[TargetPlan]:
         yield target_plan.only(declared)
 
 
-def filled(value: Json, number: Callable[[Mapping[str, Json]], Json]) -> Json:
+def filled(value: Json, id_of: Callable[[Mapping[str, Json]], Json]) -> Json:
     """Return a value of a body with IDs instead of placeholders.
 
     Args:
         value: the value.
-        number: returns the ID for a placeholder, or the mapping itself if it is none, or the ID is unknown.
+        id_of: returns the ID for a placeholder, or the mapping itself if it is none, or the ID is unknown.
     """
     match value:
         case dict():
-            known = number(value)
-            return {key: filled(inner, number) for key, inner in value.items()} if known is value else known
+            known = id_of(value)
+            return {key: filled(inner, id_of) for key, inner in value.items()} if known is value else known
         case list():
-            return [filled(inner, number) for inner in value]
+            return [filled(inner, id_of) for inner in value]
     return value
 
 
-def _with_ids(change: Change, number: Callable[[Mapping[str, Json]], Json]) -> Change:
+def _with_ids(change: Change, id_of: Callable[[Mapping[str, Json]], Json]) -> Change:
     """Return a change with `filled` requests."""
-    requests = (replace(request, body=filled(request.body, number)) for request in change.requests)
+    requests = (replace(request, body=filled(request.body, id_of)) for request in change.requests)
     return replace(change, requests=tuple(requests))
 
 

@@ -77,11 +77,11 @@ def _own_names(at: DeclaredPart[Collection]) -> set[Key]:
     return {own_names, number} if isinstance(number, int) else {own_names}
 
 
-def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
+def _promoted(at: DeclaredPart[Collection], resources: Mapping[Key, Resource]) -> list[LiveRecord]:
     """Return the objects of projects below that a declaration promotes to the group."""
     if at.objects is None or not at.objects.promotable:
         return []
-    names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
+    names = {at.part.identity(name) for name, resource in resources.items() if getattr(resource, "promote", False)}
     return [record for name, record in at.objects.promotable.items() if name in names]
 
 

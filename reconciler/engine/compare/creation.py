@@ -42,9 +42,9 @@ def references(body: Json) -> Iterator[str]:
             yield from (name for value in body for name in references(value))
 
 
-def owners(body: Mapping[str, Json] | None) -> Iterator[str]:
+def owners(creation_body: Mapping[str, Json] | None) -> Iterator[str]:
     """Yield the groups, such as `group acme`, whose objects a body names before the same run has created them."""
-    for value in (body or {}).values():
+    for value in (creation_body or {}).values():
         if isinstance(value, list):
             yield from (str(entry[OWNER]) for entry in value if isinstance(entry, dict) and OWNER in entry)
 

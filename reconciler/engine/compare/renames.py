@@ -129,13 +129,13 @@ def _pairs(
                 yield deleted[went], created[came]
 
 
-def _compared(deleted: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
+def _compared(deletion: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
     """Yield the shapes in which a deleted object may agree with new ones.
 
     Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
     not exist.
     """
-    return (shape for shape in shapes if shape or declared(deleted.address, ()) is None)
+    return (shape for shape in shapes if shape or declared(deletion.address, ()) is None)
 
 
 def _shape(fields: Fields) -> Shape:

@@ -213,21 +213,27 @@ class _Objects:
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
         return [*problems, *(self._recreated(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
 
-    def _covers(self, names: set[Key]) -> list[LiveRecord]:
+    def _covers(self, restored_names: set[Key]) -> list[LiveRecord]:
         """Return the covers of some objects."""
         cover = self.part.writes.cover
         return [
-            record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
+            record
+            for name in restored_names
+            if cover
+            for record in self.now.named(cover.name(name))
+            if cover.covered(record)
         ]
 
-    def _recreated(self, step: Step, deletions: Mapping[Key, Delete]) -> Step:
+    def _recreated(self, step: Step, deletions_by_name: Mapping[Key, Delete]) -> Step:
         """Return a step; a creation gets the notes of the deleted object that it recreates."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
         own = tuple(note for note in step.notes if note.code != "hint")
-        return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, deletions[step.address.name]))))
+        return replace(
+            step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, deletions_by_name[step.address.name])))
+        )
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""

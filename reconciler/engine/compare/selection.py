@@ -87,7 +87,7 @@ def exclusion_warnings(selection: RunSelection, desired: DesiredState) -> Iterat
 
 def unmatched(
     selection: RunSelection,
-    candidates: Collection[DesiredTarget] | Collection[TargetPlan],
+    selectable_targets: Collection[DesiredTarget] | Collection[TargetPlan],
     by_path: str = "--target",
     by_label: str = "--selector",
 ) -> str:
@@ -95,16 +95,16 @@ def unmatched(
 
     Args:
         selection: by path and label.
-        candidates: all targets.
+        selectable_targets: all targets.
         by_path: the option that gave the globs.
         by_label: the option that gave the labels.
     """
     by_globs = [f"{by_path} {glob}" for glob in selection.targets.written]
     by_labels = [f"{by_label} {key}={value}" for key, value in selection.labels]
-    if not (by_globs or by_labels) or not candidates:
+    if not (by_globs or by_labels) or not selectable_targets:
         return f"{listed([*by_globs, *by_labels])}: there are no targets" if by_globs or by_labels else ""
-    paths = sorted({name for target in candidates for name in _names(target)})
-    labels = sorted({f"{key}={value}" for target in candidates for key, value in target.labels.items()})
+    paths = sorted({name for target in selectable_targets for name in _names(target)})
+    labels = sorted({f"{key}={value}" for target in selectable_targets for key, value in target.labels.items()})
     hints = []
     for glob, option in zip(selection.targets.written, by_globs, strict=True):
         if not any(map(Globs([glob]).match, paths)):
@@ -114,7 +114,7 @@ def unmatched(
         if f"{key}={value}" not in labels:
             present = f"the labels there are: {_some(labels, MOST_LABELS)}" if labels else "no target has labels"
             hints.append(f"{option} matches nobody: {present}")
-    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in candidates):
+    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in selectable_targets):
         hints.append(f"no target matches all of {listed([*by_globs, *by_labels])}")
     return "; ".join(hints)
 
