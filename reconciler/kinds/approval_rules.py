@@ -21,7 +21,7 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Barrier, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
@@ -55,24 +55,24 @@ BRANCHES = re.compile(r"Changed target branch to (?:(?P<all>all(?: protected)? b
 EVENT_BRANCHES = {"all branches": "any", "all protected branches": "protected"}
 
 
-def _as_names(value: object) -> object:
+def _as_names(raw: object) -> object:
     """Names are a set, in the order of the alphabet; those of users and groups ignore case."""
-    if not isinstance(value, list | tuple):
-        return value
-    for name in value:
+    if not isinstance(raw, list | tuple):
+        return raw
+    for name in raw:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a name is text: quote `{name}`" if isinstance(name, int) else "a name is text")
-    return tuple(sorted({name.casefold() for name in value}))
+    return tuple(sorted({name.casefold() for name in raw}))
 
 
-def _as_branches(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    if not value:
+def _as_branches(raw: object) -> object:
+    if not isinstance(raw, list | tuple):
+        return raw
+    if not raw:
         raise ValueError(NO_BRANCHES)
-    if not all(isinstance(name, str) for name in value):
+    if not all(isinstance(name, str) for name in raw):
         raise ValueError("a branch is text: quote it")
-    return tuple(sorted({*value}))
+    return tuple(sorted({*raw}))
 
 
 Approvers = Annotated[tuple[str, ...], BeforeValidator(_as_names, json_schema_input_type=list[str])]
@@ -105,8 +105,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(beside="groups"),
-        "groups": approvers(beside="users"),
+        "users": approvers(other_list="groups"),
+        "groups": approvers(other_list="users"),
         "branches": WIDER,
     }
 
@@ -278,7 +278,7 @@ RULES = Collection(
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
@@ -313,7 +313,7 @@ KIND = Kind(
     parts=(RULES,),
     order=110,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

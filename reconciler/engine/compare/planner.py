@@ -1,6 +1,6 @@
 """The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -197,14 +197,14 @@ def plan_section(
     )
 
 
-def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
+def _unread(at: DeclaredPart[Any], declaration: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
-    held = at.exceptions.excepting_all(wanted, prune=at.section.prune)
-    return excepted_problem(problem, held) if held else problem
+    exceptions = at.exceptions.excepting_all(declaration, prune=at.section.prune)
+    return excepted_problem(problem, exceptions) if exceptions else problem
 
 
-def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
+def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Sequence[Step]) -> Iterator[Step]:
     """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"
@@ -242,11 +242,11 @@ def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today
     absent_target = live.absent.get(target.target.identity)
     if absent_target is not None:
         return absent_target if isinstance(absent_target, Obstacle) else None
-    held = (
+    excepted = (
         excepting_section(section, target.excepts(section.kind, today), kinds[section.kind])
         for section in target.sections
     )
-    if not live.shows_nothing_of(target) or all(held):
+    if not live.shows_nothing_of(target) or all(excepted):
         return None
     absent = next(iter(live.unread(*target.sections).values()))
     return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")
