@@ -18,12 +18,13 @@ from reconciler.engine.read import read_live, read_part
 from reconciler.errors import Stopped
 from reconciler.manifests import Inputs, read_manifests
 from reconciler.model.diff import become, fields_of, only, without
-from reconciler.model.endpoints import Collection
+from reconciler.model.direction import compare_field
+from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.item import Change, Delete, Status, Update
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Json, Request
-from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
+from reconciler.model.resource import POLICIES, LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
 from reconciler.sandbox import Sandbox, running
@@ -67,6 +68,8 @@ def check_kind(
     declared = {name for section in sections for name in section.wanted}
     missing = [part.name for part in kind.parts if part.name not in declared]
     _expect(not missing, f"{example} must declare {', '.join(missing)} too")
+    for section in sections:
+        _check_directions(section)
     for dialect in ("spec", "deployed"):
         given = dict(state or _state_of(sections))
         given["instance"] = {**given.get("instance", {}), "dialect": dialect}
@@ -89,6 +92,7 @@ def _check_declaration(kind: Kind) -> None:
         for name, field in item.model_fields.items():
             _expect(field.description, f"{item.__name__}.{name} needs a description")
             _expect(field.examples, f"{item.__name__}.{name} needs examples")
+        _check_directed(item)
     names, paths = [part.name for part in kind.parts], [part.suffix for part in kind.parts]
     _expect(kind.split or names == [kind.name], f"the only part of {kind.name} must have its name, not {names[0]}")
     _expect(len({*names}) == len({*paths}) == len(names), f"two parts of {kind.name} have one name or path")
@@ -96,9 +100,31 @@ def _check_declaration(kind: Kind) -> None:
         is_lower = level in kind.needs.roles and reader < kind.needs.roles[level]
         _expect(is_lower, f"the role to read {kind.name} in a {level} must be lower than that to write it")
     for part in kind.parts:
+        _check_directed(part.model)
         rules = _fields_named(part) if isinstance(part, Collection) else set()
         strange = ", ".join(sorted(rules - part.model.model_fields.keys()))
         _expect(not strange, f"{part.name} has rules for fields that {part.model.__name__} lacks: {strange}")
+
+
+def _check_directed(model: type[Resource]) -> None:
+    """Check that the fields with a direction are fields that are compared."""
+    named = {*model.directions} | {direction.beside for direction in model.directions.values()} - {""}
+    strange = ", ".join(sorted(named - (model.model_fields.keys() - POLICIES)))
+    _expect(not strange, f"{model.__name__} has directions for fields that it lacks: {strange}")
+
+
+def _check_directions(section: Section) -> None:
+    """Check that the declared values can be compared, each with the default, and that each is as strict as itself."""
+    for wanted in section.wanted.values():
+        items = [wanted] if isinstance(wanted, Resource) else [item for item in wanted.values() if item]
+        for item in items:
+            model, declared = type(item), as_json(item)
+            default = as_json(model.model_construct({*model.model_fields}))
+            for name in model.directions.keys() & declared.keys():
+                value, direction = declared[name], model.directions[name]
+                compare_field(model.directions, name, declared, default)
+                is_as_strict = value is None or direction.is_as_strict(value, value)
+                _expect(is_as_strict, f"{model.__name__}.{name}: {value!r} must be as strict as itself")
 
 
 def _fields_named(part: Collection) -> set[str]:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from reconciler.kinds import milestones, protected_tags
 from reconciler.kinds.milestones import MILESTONES, Milestone
+from reconciler.model.direction import FEWER, TRUE, Direction, Directions
 from reconciler.model.endpoints import Collection, Existing, Names, Requests
 from reconciler.model.kind import Kind, Role
 from reconciler.model.protocols import Request
@@ -29,6 +30,18 @@ spec:
 
 
 KIND = replace(milestones.KIND, models={Level.PROJECT: dict[str, Milestone | None]})
+
+
+class Directed(Milestone):
+    """A milestone with a direction for a field that no manifest has."""
+
+    directions: ClassVar[Directions] = {"secrecy": TRUE, "renamed_from": FEWER}
+
+
+class Later(Milestone):
+    """A milestone whose day is never as strict as itself."""
+
+    directions: ClassVar[Directions] = {"due_date": Direction(lambda this, that: this > that)}
 
 
 class Bare(Item):
@@ -70,6 +83,14 @@ def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path
         (
             replace(with_part(model=Bare), models={Level.PROJECT: dict[str, Bare | None]}),
             "Bare.state needs a description",
+        ),
+        (
+            replace(with_part(model=Directed), models={Level.PROJECT: dict[str, Directed | None]}),
+            "Directed has directions for fields that it lacks: renamed_from, secrecy",
+        ),
+        (
+            replace(with_part(model=Later), models={Level.PROJECT: dict[str, Later | None]}),
+            "Later.due_date: '2026-12-31' must be as strict as itself",
         ),
         (with_part(model=Bare), "milestones must be a dict[str, Bare | None]"),
         (

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.direction import MORE, WIDER, Directions, approvers
 from reconciler.model.endpoints import (
     Collection,
     Existing,
@@ -99,6 +100,13 @@ class ApprovalRule(Item):
             "the service derives this: leave it out",
         ),
         "disable_importing_default_any_approver_rule_on_create": f"declare `{ANY}` to manage the rule for any approver",
+    }
+
+    directions: ClassVar[Directions] = {
+        "approvals_required": MORE,
+        "users": approvers(beside="groups"),
+        "groups": approvers(beside="users"),
+        "branches": WIDER,
     }
 
     approvals_required: int = Field(

@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.direction import FALSE, TRUE, Directions
 from reconciler.model.endpoints import Singleton
 from reconciler.model.foreign_keys import Alias, ForeignKeys, opposite
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
@@ -50,6 +51,15 @@ class ApprovalSettings(Resource):
             "the number of approvals and the approvers belong to a rule in `approval_rules`",
         ),
         "keep_settings_on_destroy": "a document that is removed resets nothing: leave it out",
+    }
+
+    directions: ClassVar[Directions] = {
+        "allow_author_approval": FALSE,
+        "allow_committer_approval": FALSE,
+        "allow_overrides_to_approver_list_per_merge_request": FALSE,
+        "retain_approvals_on_push": FALSE,
+        "selective_code_owner_removals": TRUE,
+        "require_reauthentication_to_approve": TRUE,
     }
 
     allow_author_approval: bool = Field(

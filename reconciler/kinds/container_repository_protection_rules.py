@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from reconciler.model.direction import LEVEL, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Requests, Writes
 from reconciler.model.foreign_keys import ForeignKeys, above
 from reconciler.model.kind import Archived, Kind, Needs, Role
@@ -28,6 +29,11 @@ class ProtectionRule(Item):
         **above("push"),
         **above("delete"),
         "protection_rule_id": "the service sets this: leave it out",
+    }
+
+    directions: ClassVar[Directions] = {
+        "minimum_access_level_for_push": LEVEL,
+        "minimum_access_level_for_delete": LEVEL,
     }
 
     minimum_access_level_for_push: AccessLevel | None = Field(

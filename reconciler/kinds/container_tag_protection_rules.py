@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from reconciler.model.direction import LEVEL, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Writes
 from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Archived, Kind, Needs, Role
@@ -33,6 +34,11 @@ class TagProtectionRule(Item):
         **dict.fromkeys(("tag_name_pattern", "tag_name_regex", "name"), "the pattern of a protection rule is its key"),
         "immutable": "rules that make tags immutable are made by hand: only roles are managed",
         "protection_rule_id": "the service sets this: leave it out",
+    }
+
+    directions: ClassVar[Directions] = {
+        "minimum_access_level_for_push": LEVEL,
+        "minimum_access_level_for_delete": LEVEL,
     }
 
     minimum_access_level_for_push: AccessLevel = Field(

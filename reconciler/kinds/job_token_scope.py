@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field
 
 from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.direction import FEWER, TRUE, Directions
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.foreign_keys import Alias, ForeignKeys
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
@@ -47,6 +48,8 @@ class JobTokenScope(Resource):
         **dict.fromkeys(("target_group_ids", "target_group_id", "groups_allowlist"), Alias("groups")),
     }
 
+    directions: ClassVar[Directions] = {"enabled": TRUE, "projects": FEWER, "groups": FEWER}
+
     enabled: bool = Field(
         default=True,
         description="Limit access to the projects and groups on the two allowlists. If false, any project has access.",
@@ -67,6 +70,8 @@ class JobTokenScope(Resource):
 class Switch(Resource):
     """The switch of the limit."""
 
+    directions: ClassVar[Directions] = {"enabled": TRUE}
+
     enabled: bool = True
 
 
@@ -75,6 +80,8 @@ SWITCHES = {enabled: Switch(enabled=enabled) for enabled in (False, True)}
 
 class Allowed(Resource):
     """An entry of an allowlist, which has no fields."""
+
+    admits: ClassVar[bool] = True
 
 
 ALLOWED = Allowed()

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, get_args
 
 from pydantic import Field
 
+from reconciler.model.direction import LEVEL, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
 from reconciler.model.foreign_keys import ForeignKeys, above
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
@@ -36,6 +37,11 @@ class PackageProtectionRule(Item):
         ),
         **above("push"),
         "package_protection_rule_id": "the service sets this: leave it out",
+    }
+
+    directions: ClassVar[Directions] = {
+        "minimum_access_level_for_push": LEVEL,
+        "minimum_access_level_for_delete": LEVEL,
     }
 
     minimum_access_level_for_push: Literal["maintainer", "owner", "admin"] | None = Field(

@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from reconciler.model.audit import AuditEvent, Traced
+from reconciler.model.direction import ENTRIES, FALSE, TRUE, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Relations, Writes
 from reconciler.model.entries import Entries, Subject
 from reconciler.model.foreign_keys import Alias, ForeignKeys
@@ -41,6 +42,14 @@ class ProtectedBranch(Item):
         "code_owner_approval": Alias("code_owner_approval_required"),
         "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
         **dict.fromkeys(("inherited", "branch_protection_id"), "the service sets this: leave it out"),
+    }
+
+    directions: ClassVar[Directions] = {
+        "allowed_to_push": ENTRIES,
+        "allowed_to_merge": ENTRIES,
+        "allowed_to_unprotect": ENTRIES,
+        "allow_force_push": FALSE,
+        "code_owner_approval_required": TRUE,
     }
 
     allowed_to_push: Entries = Field(

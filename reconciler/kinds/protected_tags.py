@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from reconciler.model.direction import ENTRIES, Directions
 from reconciler.model.endpoints import Collection, Cover, Existing, Relations, Writes
 from reconciler.model.entries import Entries
 from reconciler.model.foreign_keys import ForeignKeys
@@ -25,6 +26,8 @@ class ProtectedTag(Item):
         ),
         "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
     }
+
+    directions: ClassVar[Directions] = {"allowed_to_create": ENTRIES}
 
     allowed_to_create: Entries = Field(
         default=("maintainer",),

@@ -28,6 +28,8 @@ def _as_address(text: str) -> str:
 class ServiceAccount(Item):
     """A user that belongs to no person."""
 
+    admits: ClassVar[bool] = True
+
     foreign_keys: ClassVar[ForeignKeys] = {
         "username": "the username of a service account is its key",
         "unconfirmed_email": Alias("email"),

@@ -13,6 +13,8 @@ from reconciler.model.targets import Level
 class TriggerToken(Rotated):
     """A token that starts pipelines. Its value is delivered once, when it is created, and never read again."""
 
+    admits: ClassVar[bool] = True
+
     foreign_keys: ClassVar[ForeignKeys] = {
         "token": "the service chooses the value of a token; `apply` delivers it, see --tokens-to",
         "name": "the description of a token is its key",

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from reconciler.model.audit import Trace
+from reconciler.model.direction import Strictness
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.foreign_keys import Alias, unknown_key
 from reconciler.model.protocols import Json
@@ -204,6 +205,12 @@ class Kind:
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
+
+    def presence(self, part: Part) -> Strictness:
+        """Return whether protection is stricter with an object of a part than without it."""
+        if part.model.admits:
+            return Strictness.LOOSER
+        return Strictness.STRICTER if self.protects else Strictness.EQUAL
 
     def wanted(self, section: Any, *, prune: bool) -> Mapping[str, Wanted]:
         """Return the declarations of each part in a checked section value."""

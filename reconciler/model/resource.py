@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from reconciler.model.direction import Directions
 from reconciler.model.entries import EntryRow
 from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.targets import Key
@@ -26,6 +27,12 @@ class Resource(BaseModel):
 
     foreign_keys: ClassVar[ForeignKeys] = MappingProxyType({})
     """Keys of the service's API and of other tools, each with the field that it stands for, or with a message."""
+
+    directions: ClassVar[Directions] = MappingProxyType({})
+    """The fields that protect something, each with the direction in which its values become stricter."""
+
+    admits: ClassVar[bool] = False
+    """Whether an object lets somebody in, so that protection is looser with it than without it."""
 
     def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.

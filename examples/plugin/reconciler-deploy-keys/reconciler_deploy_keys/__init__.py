@@ -1,9 +1,10 @@
 """Deploy keys of a project, each known by its title."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
+from reconciler.model.direction import FALSE, Directions
 from reconciler.model.endpoints import Access, Collection, Names, Writes
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
@@ -17,6 +18,9 @@ def without_comment(key: str) -> str:
 
 class DeployKey(Item):
     """An SSH key that reads the repository without a user."""
+
+    directions: ClassVar[Directions] = {"can_push": FALSE}
+    admits: ClassVar[bool] = True
 
     key: Annotated[str, AfterValidator(without_comment)] = Field(
         default="",

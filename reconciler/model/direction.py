@@ -1,0 +1,155 @@
+"""The stricter of two values of a field, for fields that protect something.
+
+A kind declares the direction of each such field in `Resource.directions`. All else follows from one question, whether
+one value is at least as strict as another. Values are as JSON has them; null is looser than all others.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.model.entries import LEVELS, Numbers, Subject
+from reconciler.model.protocols import Json
+
+
+class Strictness(StrEnum):
+    """The result of comparing a value with another one."""
+
+    STRICTER = "stricter"
+    EQUAL = "equal"
+    LOOSER = "looser"
+    INCOMPARABLE = "incomparable"
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """The way in which the values of a field become stricter.
+
+    Attributes:
+        is_as_strict: whether the first value is at least as strict as the second; neither is null.
+        beside: the other field of the same meaning: where both lists are empty, they mean everybody. Empty where there
+            is none.
+    """
+
+    is_as_strict: Callable[[Json, Json], bool]
+    beside: str = ""
+
+    def compare(self, this: Json, that: Json) -> Strictness:
+        """Return whether a value is stricter than another one."""
+        forth, back = self._holds(this, that), self._holds(that, this)
+        if forth:
+            return Strictness.EQUAL if back else Strictness.STRICTER
+        return Strictness.LOOSER if back else Strictness.INCOMPARABLE
+
+    def value(self, name: str, fields: Mapping[str, Json]) -> Json:
+        """Return the value of a field of an object as `compare` takes it: null where it means everybody."""
+        means_everybody = self.beside and not fields.get(name) and not fields.get(self.beside)
+        return None if means_everybody else fields.get(name)
+
+    def _holds(self, this: Json, that: Json) -> bool:
+        if that is None or this == that:
+            return True
+        return this is not None and self.is_as_strict(this, that)
+
+
+Directions = Mapping[str, Direction]
+"""By field, for the fields that have one."""
+
+
+def compare_field(directions: Directions, name: str, this: Mapping[str, Json], that: Mapping[str, Json]) -> Strictness:
+    """Return whether a field is stricter in an object than in another one.
+
+    Args:
+        directions: of the model of both.
+        name: a field that has a direction.
+        this, that: the fields of the objects, as JSON. A name and the number of one user, group or key are two unless
+            `by_number` has made them one.
+    """
+    direction = directions[name]
+    return direction.compare(direction.value(name, this), direction.value(name, that))
+
+
+def covers(that: Json, this: Json) -> bool:
+    """Return whether an entry lets in everybody whom another entry does: a role lets in higher ones too."""
+    if isinstance(this, str) and isinstance(that, str) and {this, that} <= LEVELS.keys():
+        return LEVELS[this] >= LEVELS[that]
+    return bool(_identity(this) == _identity(that))
+
+
+def _identity(entry: Json) -> Json:
+    """Return the subject of an entry; usernames and paths ignore case."""
+    return Subject(**entry).identity if isinstance(entry, dict) else entry
+
+
+def by_number(entries: Json, numbers: Numbers) -> Json:
+    """Return a list of entries with the numbers of the users, groups and keys whose numbers are known."""
+    if not isinstance(entries, list):
+        return entries
+    return [_by_number(entry, numbers) for entry in entries]
+
+
+def _by_number(entry: Json, numbers: Numbers) -> Json:
+    if not isinstance(entry, dict):
+        return entry
+    who, name = Subject(**entry).identity
+    return {who: numbers.get((who, name), name)}
+
+
+_LEVELS = ("maintainer", "owner", "admin")
+_WIDTHS = ("protected", "any")
+
+
+def _is_level_as_strict(this: Json, that: Json) -> bool:
+    return this in _LEVELS and that in _LEVELS and _LEVELS.index(this) >= _LEVELS.index(that)
+
+
+def _are_entries_as_strict(these: Json, those: Json) -> bool:
+    are_lists = isinstance(these, list) and isinstance(those, list)
+    return are_lists and all(any(covers(that, this) for that in those) for this in these)
+
+
+def _are_fewer(these: Json, those: Json) -> bool:
+    return isinstance(these, list) and isinstance(those, list) and all(each in those for each in these)
+
+
+def _are_branches_as_strict(these: Json, those: Json) -> bool:
+    if isinstance(these, list):
+        return isinstance(those, list) and _are_fewer(those, these)
+    if isinstance(those, list):
+        return these in _WIDTHS
+    return these in _WIDTHS and those in _WIDTHS and _WIDTHS.index(these) >= _WIDTHS.index(those)
+
+
+def _switch(strict: bool) -> Direction:
+    return Direction(lambda this, that: type(this) is bool and type(that) is bool and (this is strict or this is that))
+
+
+TRUE = _switch(True)
+"""A switch that is stricter when it is on."""
+
+FALSE = _switch(False)
+"""A switch that is stricter when it is off."""
+
+MORE = Direction(lambda this, that: type(this) is int and type(that) is int and this >= that)
+"""A number: more is stricter."""
+
+LEVEL = Direction(_is_level_as_strict)
+"""The lowest role that may do something: a higher one is stricter, and none means that all may."""
+
+ENTRIES = Direction(_are_entries_as_strict)
+"""A list of who may: each entry must be covered, a role by itself and lower ones, all others by themselves alone."""
+
+FEWER = Direction(_are_fewer)
+"""A list of names of which each one may do something: fewer are stricter."""
+
+WIDER = Direction(_are_branches_as_strict)
+"""The branches of an approval rule: all over all that are protected over named ones, of which more are stricter."""
+
+
+def approvers(beside: str) -> Direction:
+    """Return the direction of a list of approvers: fewer are stricter, but nobody in both lists means anybody.
+
+    Args:
+        beside: the other list.
+    """
+    return Direction(_are_fewer, beside)
