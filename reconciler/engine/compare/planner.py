@@ -1,6 +1,6 @@
 """The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
