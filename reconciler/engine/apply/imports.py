@@ -206,7 +206,9 @@ class Imports:
         """Record the end of an import, if it has ended."""
         if shown_state.obstacle:
             if self.targets[project].is_ours:
-                self._creations[project.identity].fail(advised(shown_state.obstacle.reason, shown_state.obstacle.remedy))
+                self._creations[project.identity].fail(
+                    advised(shown_state.obstacle.reason, shown_state.obstacle.remedy)
+                )
             self.targets.give_up(project, f"the import of {project} did not succeed")
         if shown_state.omissions:
             self.omissions.append(
