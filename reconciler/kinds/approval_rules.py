@@ -25,6 +25,7 @@ from reconciler.model.kind import Barrier, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
+from reconciler.model.wording import counted
 
 ANY = "any_approver"
 """The key of the rule that takes any approver: a project has at most one, whatever the service calls it."""
@@ -157,6 +158,30 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
+def flaw(name: Key, fields: Mapping[str, Json], live: LiveRecord | None) -> str:
+    """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
+
+    Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
+    """
+    users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
+    before = live.resource.model_dump() if live else {}
+    eligible = live.eligible if live else frozenset()
+    if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
+        return ""
+    # Who leaves the list may still be a member of one of the groups.
+    kept = eligible if groups else eligible & users
+    able = kept | (users - {*before.get("users", ())})
+    if len(able) >= fields["approvals_required"]:
+        return ""
+    number = f"only {len(able)}" if able else "none"
+    unable = ", ".join(sorted(users - able))
+    return (
+        f"needs {counted(fields['approvals_required'], 'approval')}, and {number} of its approvers can approve"
+        f"{f' (blocked or gone: {unable})' if unable else ''}: the service approves such a rule by itself; "
+        "name more people, or require fewer approvals"
+    )
+
+
 def decode(entry: Json) -> LiveRecord:
     """Read one rule. The one for any approver has no list of approvers, and any name."""
     branches = "protected" if entry[PROTECTED] else entry["branches"] or "any"
@@ -166,7 +191,9 @@ def decode(entry: Json) -> LiveRecord:
         shown |= {"users": entry["users"], "groups": entry["groups"]}
         names = ()
     rule, unknown = recognized(ApprovalRule, shown)
-    return LiveRecord(rule, names, unknown=unknown)
+    eligible = entry.get("eligible_approvers")
+    able = None if eligible is None else frozenset(user["username"].casefold() for user in eligible)
+    return LiveRecord(rule, names, unknown=unknown, eligible=able)
 
 
 def _branches(fields: dict[str, Json]) -> dict[str, Json]:
@@ -244,7 +271,8 @@ RULES = Collection(
                 unlisted="switch the repository on if it is off, or leave `branches` out",
                 bare="holds for all branches then",
             ),
-        }
+        },
+        flaw=flaw,
     ),
     losses=losses,
 )

@@ -602,6 +602,8 @@ class Relations:
         entries: the fields that hold `Entries`, each with the key of the list in the service's record. An update adds
             and removes entries by their IDs.
         named: the fields that hold names where requests hold IDs. A list is sent whole.
+        flaw: takes the name and the fields of an object as they will be, and its live object, if there is one; returns
+            the reason why those whom it names leave it without effect; empty if there is none.
     """
 
     refers: tuple[str, ...] = ()
@@ -609,6 +611,7 @@ class Relations:
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     entries: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, Named] = field(default_factory=dict)
+    flaw: Callable[[Key, Mapping[str, Json], LiveRecord | None], str] = lambda _name, _fields, _live: ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,8 @@ class LiveRecord:
             are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
         entries: by field, the rows of `Relations.entries`, and those of `Relations.named`, each with its name.
+        eligible: the usernames of those who can fulfil it at present, as the service reports them; None where it does
+            not.
         below: the targets below the one that was read which have it instead, of which a promotion makes one of that
             target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
     """
@@ -188,6 +190,7 @@ class LiveRecord:
     unknown: Mapping[str, Any] = field(default_factory=_nothing)
     unshown: Mapping[str, str] = field(default_factory=_nothing)
     shown: Mapping[str, Any] | None = None
+    eligible: frozenset[str] | None = None
     below: tuple[str, ...] = ()
     entries: Mapping[str, tuple[EntryRow, ...]] = field(default_factory=_nothing)
 

@@ -1,6 +1,6 @@
 """The planner: `make_plan` compares desired and live state, and returns a plan. Pure; knows no kind by name."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -20,9 +20,9 @@ from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import deleted_ids
 from reconciler.engine.compare.widened import with_kept_in_top_groups, with_widened
 from reconciler.model.creation import ToCreate
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Delete, Finding, Keep, Update
+from reconciler.model.item import Create, Delete, Finding, Keep, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Step, TargetPlan, in_order_of_actions
@@ -184,7 +184,7 @@ def plan_section(
                 others = without_own_project(at, objects.own)
                 count += len(others)
                 planned = planners.collection(at, wanted, others)
-                steps += (*planned, *_inherited_and_hidden(at, objects, planned))
+                steps += (*planned, *_inherited_and_hidden(at, objects, planned), *_flaws(at, wanted, objects, planned))
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     steps = [*unread.values(), *steps]
@@ -214,6 +214,24 @@ def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Sequen
         if record.id not in gone:
             reason = f"keeps {field} that this token cannot see"
             yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
+
+
+def _flaws(
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], objects: Objects, steps: Iterable[Step]
+) -> Iterator[Finding]:
+    """Yield a finding about each declared object that, after the plan, has no effect; see `Relations.flaw`."""
+    changes = {step.address.name: step for step in steps if isinstance(step, Create | Update)}
+    by_name = {at.part.identity(name): record for record in objects.own for name in record.names}
+    by_id = {record.id: record for record in objects.own}
+    for name in (name for name, resource in wanted.items() if resource is not None):
+        change = changes.get(name)
+        record = by_id.get(change.read.id) if isinstance(change, Update) else by_name.get(at.part.identity(name))
+        if change is None and record is None:
+            continue
+        fields = {**(as_json(record.resource) if record else {}), **(change.after if change else {})}
+        reason = at.part.relations.flaw(name, fields, record)
+        if reason:
+            yield Finding(at.address(name), "flaw", reason)
 
 
 def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
