@@ -257,7 +257,7 @@ def located(
     return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
 
 
-def open_source(path: str, given_content: bytes | None = None, secrets: Secrets = no_secrets) -> Source:
+def open_source(path: str, given_content: bytes | None = None, secret_values: Secrets = no_secrets) -> Source:
     """Read a file, or its content if that is given.
 
     Raises:
@@ -286,7 +286,7 @@ def open_source(path: str, given_content: bytes | None = None, secrets: Secrets 
         raise ManifestErrors([located(path, f"is not UTF-8 text (line {line}): save it as UTF-8")]) from None
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
-    return Source(path, text, secrets)
+    return Source(path, text, secret_values)
 
 
 def _reason(read_error: OSError | ValueError) -> str:

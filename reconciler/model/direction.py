@@ -81,11 +81,11 @@ def _identity(entry: Json) -> Json:
     return Subject(**entry).identity if isinstance(entry, dict) else entry
 
 
-def by_number(entries: Json, numbers: Numbers) -> Json:
+def by_number(value: Json, numbers: Numbers) -> Json:
     """Return a list of entries with the numbers of the users, groups and keys whose numbers are known."""
-    if not isinstance(entries, list):
-        return entries
-    return [_by_number(entry, numbers) for entry in entries]
+    if not isinstance(value, list):
+        return value
+    return [_by_number(entry, numbers) for entry in value]
 
 
 def _by_number(entry: Json, numbers: Numbers) -> Json:
