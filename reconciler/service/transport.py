@@ -239,7 +239,7 @@ class DirectTransport(httpx.BaseTransport):
 
     def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, deadline: Deadline) -> None:
         self._tls = tls
-        # The reader of responses understands HTTP/1.1 alone; without this, a service may choose HTTP/2.
+        # The reader of responses understands HTTP/1.1 alone.
         self._tls.set_alpn_protocols(["http/1.1"])
         self._proxy = proxy
         self._deadline = deadline
