@@ -149,7 +149,7 @@ def comparison(comparison: Comparison, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
+def validation(diagnostics: Iterable[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
     """Return the diagnostics with their places and the offending lines, and the verdict."""
     if style.verbose:
         lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
@@ -354,7 +354,7 @@ def _requests(change: Change) -> Iterator[str]:
 
 
 def _entry(
-    marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "", *, role: str = ""
+    marker: str, subject: str, facts: Iterable[str], style: Style, origin: str = "", *, role: str = ""
 ) -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 

@@ -522,7 +522,7 @@ def _carry_out(
             client.traffic,
             client.now().replace(microsecond=0),
             canary_result=canary_of(application.canary, canary or None, plan),
-            remarks=sorted(application.imports.left_out),
+            remarks=sorted(application.imports.omissions),
         )
 
     def finish() -> None:
@@ -545,7 +545,7 @@ def _carry_out(
             done = report()
             is_written = _written(done, journal.failures, output, job)
             notify_of_report(hook, done)
-            _warn(application, done, stop.held)
+            _warn(application, done, stop.pause_reason)
         signal = next(iter(signals.came), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)

@@ -1,5 +1,6 @@
 """`reconciler show` and `reconciler merge`: saved plans and reports."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def merge(
     planning: PlanningOptions,
     output: OutputOptions,
     job: Job | None,
-    files: tuple[Path, ...],
+    files: Sequence[Path],
     out: Path | None,
     part_count: int | None,
 ) -> int:
@@ -148,7 +149,7 @@ def merge(
 
 
 def _merge_plans(
-    files: tuple[Path, ...], limits: "Limits", output: OutputOptions, job: Job | None, out: Path | None
+    files: Sequence[Path], limits: "Limits", output: OutputOptions, job: Job | None, out: Path | None
 ) -> int:
     from reconciler.document import merge as merging
 

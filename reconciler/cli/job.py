@@ -15,7 +15,7 @@ Only the note, the issue and the ref are written on the service, and never with 
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -122,7 +122,7 @@ def prepared(
     return output, selection, Job(partial(keeping_history, output, connection), publish, part(), last_drift)
 
 
-def _merged(files: tuple[Path, ...]) -> str:
+def _merged(files: Sequence[Path]) -> str:
     """Return the subject of the files that are merged."""
     if any(map(holds_report, files)):
         return REPORT

@@ -25,7 +25,7 @@ from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
 from reconciler.engine.basis import successions, with_basis
 from reconciler.engine.compare.creation import variables_of
-from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.compare.revert import Reversal
 from reconciler.engine.compare.selection import read_shard
 from reconciler.engine.plan import draw_plan, plan
 from reconciler.engine.run import Run, Scope
@@ -146,14 +146,14 @@ def draw_way_back(
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
             f"{short(chosen_apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
-    way_back = WayBack(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
-    left = select(way_back.left, selection)
+    reversal = Reversal(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
+    left = select(reversal.applied_state, selection)
     with warnings_last(), watched(client.traffic, output) as progress:
         back = draw_plan(
             left,
             client,
             kinds,
-            make=way_back.plan,
+            make=reversal.plan,
             progress=progress,
             api_url=client.api_url,
             follow_moved=client.follows_moved,

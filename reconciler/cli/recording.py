@@ -19,7 +19,7 @@ from reconciler.engine.apply import DONE_BEFORE, Application
 from reconciler.engine.lookups import look_up
 from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.kinds import all_kinds
-from reconciler.memory.absence import HELD_UP, stale_absences
+from reconciler.memory.absence import WITHHELD, stale_absences
 from reconciler.memory.ancestry import Ancestry
 from reconciler.memory.apply_log import Apply, KilledRun
 from reconciler.memory.clone import clone_of
@@ -58,7 +58,7 @@ def checked(inventory: OpenInventory, saved: RunDocument) -> tuple[RunDocument, 
     passing = [
         finding
         for finding in saved.findings("stays")
-        if finding.reason == NO_LIST or finding.reason.startswith(HELD_UP)
+        if finding.reason == NO_LIST or finding.reason.startswith(WITHHELD)
     ]
     saved = replace(saved, items=tuple(item for item in saved.items if item not in passing))
     history, basis, store = _history(inventory, saved), saved.inventory, inventory.store

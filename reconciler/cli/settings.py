@@ -137,7 +137,7 @@ def open_client(
         reads_moved=reads_moved or connection.follow_moved,
     )
     if brisk:
-        policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
+        policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, first_tries=1)
     url, (ca_file, besides) = checked_api_url(connection), trusted(connection)
     return Client(url, given_token or _token(connection), ca_file=ca_file, besides=besides, policy=policy)
 

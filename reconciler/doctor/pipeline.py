@@ -1,7 +1,7 @@
 """The pipelines of a project: its variables, branch, environment, components and images. See `check_pipeline`."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -99,7 +99,7 @@ def _findings(reader: Reader, pipeline_project: PipelineProject) -> Iterator[Doc
     yield from _components_and_images(reader, pipeline_project.configuration)
 
 
-def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> DoctorFinding:
+def _variable(variable: Variable, variables: dict[str, Json] | None, known: Iterable[str]) -> DoctorFinding:
     """Return a finding about a variable: whether it is set, for the right jobs only."""
     record = (variables or {}).get(variable.name)
     if record is not None:

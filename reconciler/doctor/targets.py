@@ -23,7 +23,7 @@ from reconciler.engine.why import (
     read_membership,
     read_obstacle,
     read_record,
-    record_would_tell,
+    record_explains,
     role_name,
 )
 from reconciler.errors import NotFound, ServiceError
@@ -149,7 +149,7 @@ def _needs_record(target: DesiredTarget, context: CheckContext) -> bool:
         for section in target.sections
         if any(part.status in REFUSALS for part in context.live.unread(section).values())
     ]
-    return record_would_tell(target.target, refused)
+    return record_explains(target.target, refused)
 
 
 def _needs_role(target: DesiredTarget, context: CheckContext) -> bool:

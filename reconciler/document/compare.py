@@ -6,7 +6,7 @@ would compare: without requests, places in the manifests, notes, and fields that
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import MappingProxyType
@@ -389,6 +389,6 @@ def _is_rename_elsewhere(item: Item, sections_with_creations: set[str]) -> bool:
     return isinstance(item, Finding) and item.code == "rename" and item.data["section"] not in sections_with_creations
 
 
-def _places(entries: Sequence[Entry]) -> frozenset[tuple[Target, str]]:
+def _places(entries: Iterable[Entry]) -> frozenset[tuple[Target, str]]:
     addresses = map(address_of, entries)
     return frozenset((address.target, address.section) for address in addresses)

@@ -240,7 +240,7 @@ def _group(equal_entries: Sequence[One], canonical: Callable[[One], One]) -> Ent
     return EntryGroup(tuple(equal_entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
-def _common_values(entries: Sequence[Entry], canonical_entries: Sequence[Entry]) -> dict[str, Any]:
+def _common_values(entries: Iterable[Entry], canonical_entries: Sequence[Entry]) -> dict[str, Any]:
     """Return the attributes that people see of equal entries: common values, or placeholders."""
     values: dict[str, Any] = {}
     for name in SHOWN_ATTRIBUTES:
@@ -262,7 +262,7 @@ def _common_fields(entry_values: Sequence[Any], forms: Sequence[Any]) -> Any:
     }
 
 
-def _common_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
+def _common_notes(changes: Iterable[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
     """Return the notes of equal changes."""
     spelt, shaped = ([*map(_separating_notes, some)] for some in (changes, forms))
     others = (note for note in forms[0].notes if note.code != "loss" and not code_of(note.code).separates)

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -68,7 +68,7 @@ def refusals(
 
 
 def _excess_deletions(
-    changes: Sequence[Change], object_counts: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
+    changes: Iterable[Change], object_counts: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
 ) -> Iterator[str]:
     places = Counter(
         (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
@@ -100,7 +100,7 @@ def _excess_deletions(
         yield f"{loss}, more than {part}; merge all plans, or {remedy}"
 
 
-def _undelivered_tokens(changes: Sequence[Change]) -> Iterator[str]:
+def _undelivered_tokens(changes: Iterable[Change]) -> Iterator[str]:
     created = [change for change in changes if isinstance(change, Create) and change.delivers]
     succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
     if created:

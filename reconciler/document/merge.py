@@ -1,6 +1,6 @@
 """The plans, or the reports, of shards merged into one: `merge_plans` and `merge_reports`. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
@@ -62,7 +62,7 @@ def _target_or_run(item: Item) -> object:
     return None if is_about_run(item) else target_of(item)
 
 
-def _distinct_findings(findings: Sequence[Finding]) -> Sequence[Finding]:
+def _distinct_findings(findings: Iterable[Finding]) -> Sequence[Finding]:
     """Return findings about the run without repetitions; a rename that several shards found has all their targets."""
     distinct: dict[object, Finding] = {}
     for finding in findings:

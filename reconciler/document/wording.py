@@ -593,7 +593,7 @@ def _is_blank(address: Address) -> bool:
     return not str(address.name).strip()
 
 
-def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
+def warned_once(diagnostics: Iterable[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
     """Yield diagnostics; of many warnings with one message only the first, with the number of the others."""
     numbers = Counter(diagnostic.message for diagnostic in diagnostics if diagnostic.severity == "warning")
     shown = set[str]()

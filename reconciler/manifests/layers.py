@@ -148,7 +148,7 @@ class SectionSpec:
         """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
         if not isinstance(lower, dict) or not isinstance(upper, dict):
             return upper
-        lower = self.kind.beneath(lower, upper)
+        lower = self.kind.remainder(lower, upper)
         merged = dict(lower)
         for key, value in upper.items():
             below = lower.get(key)

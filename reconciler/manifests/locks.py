@@ -235,7 +235,7 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     locked = traced(lock.layer, spec, stack.values)[name,].value
     for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
         own = traced(layer, spec, stack.values)[name,].value if name in layer.sections else None
-        if isinstance(own, dict) and _at(spec.kind.beneath(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
+        if isinstance(own, dict) and _at(spec.kind.remainder(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
             message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
             yield layer, Diagnostic((name,), message, at_key=True)
             return

@@ -406,5 +406,5 @@ def _disagreements(lower_stack: Stack, upper_stack: Stack) -> Iterator[Steps]:
         # By the keys of the later set: those of all sets before it, merged, may be many.
         ordered = {key: mine[key] for key in theirs if key in mine and not spec.merges_as_set(key)}
         different = list(differences((name,), ordered, theirs))
-        displaces = spec.kind.beneath(mine, theirs) != mine or spec.kind.beneath(theirs, mine) != theirs
+        displaces = spec.kind.remainder(mine, theirs) != mine or spec.kind.remainder(theirs, mine) != theirs
         yield from different or ([(name,)] if displaces else [])
