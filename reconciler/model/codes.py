@@ -74,6 +74,7 @@ CODES: Mapping[str, Code] = {
     ),
     "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
+    "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run
     "rename": Code("possible rename", own_form=True),

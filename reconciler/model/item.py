@@ -142,12 +142,16 @@ class Keep:
         id: the ID of the object; None for a settings section.
         after: of such a section, its declared fields: it is planned again after the group was changed.
         prune: whether its section is authoritative.
+        adopted: whether it is an object that the inventory has never listed: somebody else may have created it.
+        owner: the username of its owner, if that is somebody else and the service shows it.
     """
 
     address: Address
     id: int | None = None
     after: Fields = dataclass_field(default_factory=lambda: NOTHING)
     prune: bool = False
+    adopted: bool = False
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
