@@ -290,10 +290,16 @@ def open_source(path: str, given_content: bytes | None = None, secret_values: Se
     return Source(path, text, secret_values)
 
 
+TARGET_OR_GLOB = re.compile(r"\w[\w.*?\[\]/-]*|\*[\w.*?\[\]/-]*")
+"""The path of a group or project, or a glob of such paths."""
+
+
 def _remedy(missing_path: str) -> str:
     """Return the remedy for a path without a file: a group or project in its place belongs to `--target`."""
     top, slash, _ = missing_path.partition("/")
-    if top and (slash or "*" in top) and not missing_path.endswith(SUFFIXES) and not Path(top).exists():
+    # a URL or a token in the place of a path may hold a secret, which is not repeated
+    is_plain = TARGET_OR_GLOB.fullmatch(missing_path) and not TOKEN_IN_LINE.search(missing_path)
+    if is_plain and (slash or "*" in top) and not missing_path.endswith(SUFFIXES) and not Path(top).exists():
         return f"select a target of plan, apply or drift with --target {quote(missing_path)}"
     return "begin with reconciler init"
 
