@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from reconciler import CONFIGURATION
@@ -80,7 +81,7 @@ class Search:
                 self._error(path, "is the tool's own configuration, not a manifest: leave it out")
             self._add_file(path, real)
         except FileNotFoundError as error:
-            self._error(path, f"cannot be read: {_reason(error)}; check the path, or begin with reconciler init")
+            self._error(path, f"cannot be read: {_reason(error)}; check the path, or {_remedy(path)}")
         except (OSError, ValueError) as error:
             self._error(path, f"cannot be read: {_reason(error)}")
         else:
@@ -287,6 +288,14 @@ def open_source(path: str, given_content: bytes | None = None, secret_values: Se
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
     return Source(path, text, secret_values)
+
+
+def _remedy(missing_path: str) -> str:
+    """Return the remedy for a path without a file: a group or project in its place belongs to `--target`."""
+    top, slash, _ = missing_path.partition("/")
+    if top and (slash or "*" in top) and not missing_path.endswith(SUFFIXES) and not Path(top).exists():
+        return f"select a target of plan, apply or drift with --target {quote(missing_path)}"
+    return "begin with reconciler init"
 
 
 def _reason(read_error: OSError | ValueError) -> str:
