@@ -158,14 +158,14 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
-def flaw(name: Key, fields: Mapping[str, Json], live: LiveRecord | None) -> str:
+def flaw(name: Key, fields: Mapping[str, Json], record: LiveRecord | None) -> str:
     """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
 
     Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
     """
     users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
-    before = live.resource.model_dump() if live else {}
-    eligible = live.eligible if live else frozenset()
+    before = record.resource.model_dump() if record else {}
+    eligible = record.eligible if record else frozenset()
     if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
         return ""
     # Who leaves the list may still be a member of one of the groups.
