@@ -10,8 +10,8 @@ from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
-from reconciler.doctor import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
 from reconciler.document.compare import Comparison
+from reconciler.document.diagnosis import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
 from reconciler.document.document import RunDocument
 from reconciler.document.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from reconciler.doctor.credentials import check_read_token, check_service
-from reconciler.doctor.findings import (
+from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
+from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
+from reconciler.document.diagnosis import (
     Costs,
     Diagnosis,
     DoctorFinding,
@@ -19,8 +21,6 @@ from reconciler.doctor.findings import (
     TargetState,
     Verdict,
 )
-from reconciler.doctor.pipeline import PipelineProject, check_inventory, check_pipeline
-from reconciler.doctor.targets import CheckContext, check_lists, check_targets, context_of
 from reconciler.engine.apply import repeatable, reread_sections
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan

@@ -7,8 +7,8 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from reconciler.doctor.findings import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
-from reconciler.engine.why import ADMIN_MODE, OWNER, TOKEN, Caller, caller_of, url_remedy
+from reconciler.document.diagnosis import DoctorFinding, Permission, ServiceCheck, Token, TokenKind, Verdict
+from reconciler.engine.why import ADMIN_MODE, OWNER, TOKEN, caller_of, url_remedy
 from reconciler.errors import (
     NEW_TOKEN,
     AccountClosed,
@@ -22,6 +22,7 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
+from reconciler.model.caller import Caller
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from reconciler.doctor.findings import DoctorFinding, Verdict
+from reconciler.document.diagnosis import DoctorFinding, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.model.protocols import Json, Reader
 

@@ -7,7 +7,7 @@ refusal, or shows whether other sections can be written.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.doctor.findings import DoctorFinding, Permission, SectionState, ServiceCheck, TargetState, Verdict
+from reconciler.document.diagnosis import DoctorFinding, Permission, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.engine.compare.selection import restrict
 from reconciler.engine.crew import ask_each
 from reconciler.engine.planned import Planned
@@ -15,7 +15,6 @@ from reconciler.engine.rules import move_obstacles
 from reconciler.engine.why import (
     NO_RECORD,
     REFUSALS,
-    Caller,
     ProjectRecord,
     RefusedAccess,
     absence_obstacle,
@@ -29,6 +28,7 @@ from reconciler.engine.why import (
 )
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests
+from reconciler.model.caller import Caller
 from reconciler.model.creation import ToCreate
 from reconciler.model.item import Finding
 from reconciler.model.kind import Needs

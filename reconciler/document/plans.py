@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reconciler.document.document import REPORT, Canary, Requests, RunDocument
-from reconciler.engine.apply import CanaryRun
-from reconciler.engine.compare.renames import RenameHint
 from reconciler.model.codes import code_of, place_of
 from reconciler.model.item import RESULT_UNKNOWN, Finding, Item, Keep, Outcome, Status, is_about_run
 from reconciler.model.plan import Plan, Seen, TargetPlan
 from reconciler.system import clock
+
+if TYPE_CHECKING:
+    from reconciler.engine.apply import CanaryRun
+    from reconciler.engine.compare.renames import RenameHint
 
 
 def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
@@ -36,7 +38,7 @@ def items_of(plan: Plan) -> Iterator[Item]:
             yield from sorted(items, key=lambda item: place_of(item.code) if isinstance(item, Finding) else -1)
 
 
-def rename(hint: RenameHint) -> Finding:
+def rename(hint: "RenameHint") -> Finding:
     """Return a likely rename as a finding about the run."""
     data = {
         "section": hint.section,
@@ -116,7 +118,7 @@ def plan_of(document: RunDocument) -> Plan:
     return Plan(tuple(TargetPlan.of(seen, document.by_target[seen.target]) for seen in document.targets))
 
 
-def canary_of(canary_run: CanaryRun | None, selector: str | None, plan: Plan) -> Canary | None:
+def canary_of(canary_run: "CanaryRun | None", selector: str | None, plan: Plan) -> Canary | None:
     """Return the canary of a run, as reports have it; None without one."""
     if canary_run is None or selector is None:
         return None

@@ -24,6 +24,7 @@ from reconciler.engine.roster import (
     is_scheduled_for_deletion,
 )
 from reconciler.errors import ConfigurationError, Forbidden, NotFound, ServiceError
+from reconciler.model.caller import UNKNOWN_CALLER, Caller
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.protocols import Json, Reader
@@ -61,37 +62,6 @@ WRONG_REQUESTS = (400, 413, 415, 422)
 REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The user behind the token, as far as known.
-
-    Attributes:
-        name: the username; None if unknown.
-        number: the numeric ID; None if unknown.
-        admin: whether the token lets an administrator act as one; false if unknown.
-        lacks_admin_mode: whether the user is an administrator whose token cannot act as one, since it lacks the scope
-            `admin_mode` and the service uses Admin Mode.
-        enterprise: whether the service has the code of the paid editions; None if unknown.
-    """
-
-    name: str | None = None
-    number: int | None = None
-    admin: bool = False
-    lacks_admin_mode: bool = False
-    enterprise: bool | None = None
-
-    def __str__(self) -> str:
-        """The username, or words for it."""
-        return self.name or "the token's owner"
-
-    @property
-    def shortfall(self) -> str:
-        """The reason why an administrator is refused administrators' requests; empty if there is none."""
-        lacking = "is an administrator, but the token lacks the scope admin_mode, and the service uses Admin Mode"
-        return f"{self} {lacking}" if self.lacks_admin_mode else ""
-
-
-UNKNOWN_CALLER = Caller()
 ADMIN_MODE = "use a token that has the scope admin_mode too"
 """The remedy for an administrator's `shortfall`."""
 

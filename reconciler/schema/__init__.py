@@ -25,9 +25,9 @@ from typing_extensions import get_original_bases, is_typeddict
 
 from reconciler import SCHEMAS, __version__
 from reconciler.configuration import Configuration
-from reconciler.doctor import Diagnosis
 from reconciler.document.checksum import DOCUMENT
 from reconciler.document.compare import StoredComparison
+from reconciler.document.diagnosis import Diagnosis
 from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError

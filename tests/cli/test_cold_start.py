@@ -14,6 +14,7 @@ HEAVY = {
     "importlib.metadata",
     "jinja2",
     "pydantic",
+    "reconciler.engine",
     "rich",
     "ruamel.yaml",
     "starlette",
@@ -37,5 +38,5 @@ def test_what_needs_no_work_imports_nothing_heavy(arguments: list[str]) -> None:
     assert imported(*arguments) == set()
 
 
-def test_validating_needs_neither_the_service_nor_templates() -> None:
+def test_validating_needs_neither_the_service_nor_the_engine_nor_templates() -> None:
     assert imported("validate", "examples/acme") == {"importlib.metadata", "pydantic", "yaml"}

@@ -7,7 +7,6 @@ from reconciler.engine.apply.reread import collection_of
 from reconciler.engine.why import (
     FORBIDDEN,
     NO_RECORD,
-    UNKNOWN_CALLER,
     ProjectRecord,
     RefusedAccess,
     ask_caller,
@@ -16,6 +15,7 @@ from reconciler.engine.why import (
     write_obstacle,
 )
 from reconciler.errors import Forbidden, Refused, ServiceError
+from reconciler.model.caller import UNKNOWN_CALLER
 from reconciler.model.item import Change, Create
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Obstacle

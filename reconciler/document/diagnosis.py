@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, PlainSerializer, PositiveInt, TypeAdapter, computed_field
 
 from reconciler.document.checksum import DOCUMENT
-from reconciler.engine.why import UNKNOWN_CALLER, Caller
+from reconciler.model.caller import UNKNOWN_CALLER, Caller
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Key, Level, Target
 
