@@ -13,16 +13,16 @@ HEADER = re.compile(r"(?P<commit>[0-9a-f]{40,64}) [0-9]+ (?P<line>[0-9]+)(?: [0-
 UNCOMMITTED = re.compile(r"0+")
 
 
-def line_authors(places: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+def line_authors(origins: Iterable[str]) -> Mapping[str, tuple[str, str]]:
     """Return the author of the last commit that changed each line, and the day (UTC) of that commit.
 
     Lines that are not committed have no author, and neither have lines of files outside of a repository.
 
     Args:
-        places: as path:line, relative to the working directory.
+        origins: as path:line, relative to the working directory.
     """
     lines: dict[str, set[str]] = {}
-    for place in places:
+    for place in origins:
         path, _, line = place.rpartition(":")
         lines.setdefault(path, set()).add(line)
     top = repository(Path())
@@ -59,5 +59,5 @@ def _authors(top: Path, path: Path) -> Mapping[str, tuple[str, str]]:
     }
 
 
-def _day(seconds: str) -> str:
-    return str(datetime.fromtimestamp(int(seconds), UTC).date())
+def _day(timestamp: str) -> str:
+    return str(datetime.fromtimestamp(int(timestamp), UTC).date())

@@ -80,6 +80,7 @@ CODES: Mapping[str, Code] = {
     "rename": Code("possible rename", own_form=True),
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
+    "effect": Code("effect on protection", shown="never"),
     "hint": Code("hint", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),
     "loss": Code("loss", shown="verbose"),

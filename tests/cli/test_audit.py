@@ -64,7 +64,7 @@ def test_an_audit_has_four_tables_and_the_fleet_page_shows_them(cli_runner: CliR
     live(cli_runner)
     commit = repository(cli_runner.folder).commit()
     plan = cli_runner("plan --report audit=audit --report fleet=fleet.html").out
-    assert '  = trigger token "theirs" is adopted      it belongs to bob\n' in plan
+    assert '  = trigger token "theirs" is adopted         it belongs to bob\n' in plan
     assert (read("exceptions"), read("access"), read("adopted")) == (EXCEPTIONS, ACCESS, ADOPTED)
     assert read("applies") == APPLIES
     page = Path("fleet.html").read_text()
