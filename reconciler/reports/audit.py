@@ -25,7 +25,7 @@ Authors = Mapping[str, tuple[str, str]]
 NO_AUTHORS: Authors = MappingProxyType({})
 
 
-class Table(NamedTuple):
+class AuditTable(NamedTuple):
     """A table: its name, which is that of its file, its columns and its rows."""
 
     name: str
@@ -33,7 +33,7 @@ class Table(NamedTuple):
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def tables(saved: RunDocument, authors: Authors) -> tuple[Table, ...]:
+def tables(saved: RunDocument, authors: Authors) -> tuple[AuditTable, ...]:
     """Return the tables of a plan.
 
     Args:
@@ -41,14 +41,14 @@ def tables(saved: RunDocument, authors: Authors) -> tuple[Table, ...]:
         authors: of the exceptions; empty outside of a repository.
     """
     return (
-        Table(
+        AuditTable(
             "exceptions",
             ("target", "section", "item", "fields", "until", "days left", "reason", "manifest", "committed by", "on"),
             tuple(_exceptions(saved, authors)),
         ),
-        Table("access", ("target", "section", "object", "id", "owner", "last used"), tuple(_access(saved))),
-        Table("adopted", ("target", "section", "object", "id", "owner"), tuple(_adopted(saved))),
-        Table(
+        AuditTable("access", ("target", "section", "object", "id", "owner", "last used"), tuple(_access(saved))),
+        AuditTable("adopted", ("target", "section", "object", "id", "owner"), tuple(_adopted(saved))),
+        AuditTable(
             "applies",
             ("apply", "ended", "by", "created", "updated", "deleted", "exit code", "commit", "reverts", "job"),
             tuple(_applies(saved)),
@@ -61,7 +61,7 @@ def csv_files(saved: RunDocument, authors: Authors) -> dict[str, str]:
     return {f"{table.name}.csv": _csv(table) for table in tables(saved, authors)}
 
 
-def _csv(table: Table) -> str:
+def _csv(table: AuditTable) -> str:
     text = StringIO()
     writer = csv.writer(text)
     writer.writerow(table.columns)

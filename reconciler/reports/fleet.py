@@ -29,7 +29,7 @@ from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
-from reconciler.reports.audit import NO_AUTHORS, Authors, Table, tables
+from reconciler.reports.audit import NO_AUTHORS, AuditTable, Authors, tables
 from reconciler.reports.fleet_page import (
     AgedDifference,
     Division,
@@ -315,7 +315,7 @@ def _exceptions(
         )
 
 
-def _audit_tables(saved: RunDocument, authors: Authors) -> Iterator[tuple[str, str, Table, int]]:
+def _audit_tables(saved: RunDocument, authors: Authors) -> Iterator[tuple[str, str, AuditTable, int]]:
     """Yield the tables for an audit: an ID, a heading, the first rows as people read them, and how many rows follow."""
     headings = {
         "exceptions": "All exceptions",
