@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from reconciler.edit.sections import export_target
 from reconciler.edit.targets import ResolvedTarget
 from reconciler.engine.apply import ApplyOptions, apply_plan
-from reconciler.engine.compare.revert import PROMOTED, WayBack
+from reconciler.engine.compare.revert import PROMOTED, Reversal
 from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_live, read_part
 from reconciler.errors import Stopped
@@ -232,8 +232,8 @@ class _Life:
     def revert(self, before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
         """Check that a revert restores the state before the apply, except for promotions and uncreatable parts."""
         self.step = "revert"
-        way_back = WayBack(self.done, self.kinds, digest="")
-        back = draw_plan(way_back.left, self.client, self.kinds, make=way_back.plan)
+        reversal = Reversal(self.done, self.kinds, digest="")
+        back = draw_plan(reversal.applied_state, self.client, self.kinds, make=reversal.plan)
         uncreatable = {
             part.name for part in self.kind.parts if isinstance(part, Collection) and part.writes.create is None
         }
@@ -263,9 +263,9 @@ class _Life:
             for (target, _, part), part_read in live.parts.items()
         }
 
-    def settle(self, step: str, *sections: Section) -> list[Change]:
+    def settle(self, step_name: str, *sections: Section) -> list[Change]:
         """Plan and apply; check that all is done as planned, and that no change is left. Return the changes."""
-        self.step = step
+        self.step = step_name
         self.sandbox.clear_log()
         plan = self.plan(sections)
         reads = self.requests()

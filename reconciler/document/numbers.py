@@ -91,7 +91,7 @@ def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
     )
 
 
-def _by_source(items: Sequence[Item]) -> Iterator[DocumentPart]:
+def _by_source(items: Iterable[Item]) -> Iterator[DocumentPart]:
     sources = [(change_in(item), item) for item in items]
     yield DocumentPart("", [item for change, item in sources if change is None or source_of(change) == "change"])
     for source, name in PART_OF_SOURCE.items():

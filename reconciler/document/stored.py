@@ -212,10 +212,10 @@ FINDING_TAG = "said"
 """The tag of a finding; `finding` is a key, so that a path that names it is not read as a tag's."""
 
 
-def _sort_of(item: object) -> object:
-    if not isinstance(item, dict):
+def _sort_of(json_item: object) -> object:
+    if not isinstance(json_item, dict):
         return None
-    return item.get("action", FINDING_TAG if "finding" in item else None)
+    return json_item.get("action", FINDING_TAG if "finding" in json_item else None)
 
 
 StoredItem = Annotated[
@@ -525,11 +525,11 @@ def load_report(text: str, kinds: Kinds) -> RunDocument:
     return _load(text, REPORT, kinds)
 
 
-def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
-    def read(content: dict[str, Json]) -> RunDocument:
-        lists = {name: content.pop(name) for name in ("targets", "items") if name in content}
+def _load(text: str, format_name: str, kinds: Kinds) -> RunDocument:
+    def read(document_content: dict[str, Json]) -> RunDocument:
+        lists = {name: document_content.pop(name) for name in ("targets", "items") if name in document_content}
         # back to JSON: in strict mode, pydantic takes dates, enums and tuples only from JSON
-        head = _heads().validate_json(json.dumps(content), context=kinds)
+        head = _heads().validate_json(json.dumps(document_content), context=kinds)
         listed = _lists().validate_json(json.dumps(lists), strict=True)
         targets = tuple(map(_seen, listed["targets"]))
         targets_by_name: dict[str, Target] = {}
@@ -543,7 +543,7 @@ def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
         _check(document, kinds)
         return replace(document, items=tuple(_with_delivery(item, kinds) for item in items))
 
-    return read_checked(text, wanted, read, _content, computed=("summary",), ignored=("refusals",))
+    return read_checked(text, format_name, read, _content, computed=("summary",), ignored=("refusals",))
 
 
 def _seen(stored_target: StoredTarget) -> Seen:

@@ -100,7 +100,7 @@ def _wanted(
     contains = planned.run.inventory.contains
     is_renamed = was_renamed(basis.seen, name, path_of(plan))
     for section, part, wished, read in _collections_read(planned, target):
-        for called, ids in _standing(part, wished, read, known_ids(part, wished, planned.live)):
+        for called, ids in _live_ids(part, wished, read, known_ids(part, wished, planned.live)):
             for number in ids:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
@@ -109,19 +109,19 @@ def _wanted(
                     yield section, part, called, number
 
 
-def _standing(
-    part: Collection, wished: Wished, read: Objects, numbers: Mapping[Key, int]
+def _live_ids(
+    part: Collection, wished: Wished, objects: Objects, target_ids: Mapping[Key, int]
 ) -> Iterator[tuple[Key, frozenset[int]]]:
     """Yield each declared name with the IDs of the live objects that have it, or a former one."""
     ids: dict[Key, set[int]] = {}
-    own = {record.id: record for record in read.own if record.id is not None and not record.below}
+    own = {record.id: record for record in objects.own if record.id is not None and not record.below}
     for number, record in own.items():
         for name in record.names:
             ids.setdefault(part.identity(name), set()).add(number)
     for name, resource in wished.items():
         if resource is not None:
             accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
-            meant = {numbers[spelling] for spelling in accepted if spelling in numbers}
+            meant = {target_ids[spelling] for spelling in accepted if spelling in target_ids}
             yield name, frozenset().union(meant & own.keys(), *(ids.get(spelling, ()) for spelling in accepted))
 
 
@@ -143,7 +143,9 @@ def _with_digest(
     left_out = {finding.address.section for finding in plan.said("not_applicable")}
     is_awaited = any(line.section in left_out for line in lines)
     is_complete = plan.sections.keys() | left_out >= {section.kind for section in target.sections}
-    is_left = is_awaited or name in planned.absences.staying or target.target in planned.cut or bool(plan.problems)
+    is_left = (
+        is_awaited or name in planned.absences.keeping_targets or target.target in planned.cut or bool(plan.problems)
+    )
     due = (
         moment
         for section, part, _, read in _collections_read(planned, target)

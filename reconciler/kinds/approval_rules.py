@@ -21,10 +21,11 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Barrier, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
+from reconciler.model.wording import counted
 
 ANY = "any_approver"
 """The key of the rule that takes any approver: a project has at most one, whatever the service calls it."""
@@ -54,24 +55,24 @@ BRANCHES = re.compile(r"Changed target branch to (?:(?P<all>all(?: protected)? b
 EVENT_BRANCHES = {"all branches": "any", "all protected branches": "protected"}
 
 
-def _as_names(value: object) -> object:
+def _as_names(raw: object) -> object:
     """Names are a set, in the order of the alphabet; those of users and groups ignore case."""
-    if not isinstance(value, list | tuple):
-        return value
-    for name in value:
+    if not isinstance(raw, list | tuple):
+        return raw
+    for name in raw:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a name is text: quote `{name}`" if isinstance(name, int) else "a name is text")
-    return tuple(sorted({name.casefold() for name in value}))
+    return tuple(sorted({name.casefold() for name in raw}))
 
 
-def _as_branches(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    if not value:
+def _as_branches(raw: object) -> object:
+    if not isinstance(raw, list | tuple):
+        return raw
+    if not raw:
         raise ValueError(NO_BRANCHES)
-    if not all(isinstance(name, str) for name in value):
+    if not all(isinstance(name, str) for name in raw):
         raise ValueError("a branch is text: quote it")
-    return tuple(sorted({*value}))
+    return tuple(sorted({*raw}))
 
 
 Approvers = Annotated[tuple[str, ...], BeforeValidator(_as_names, json_schema_input_type=list[str])]
@@ -104,8 +105,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(beside="groups"),
-        "groups": approvers(beside="users"),
+        "users": approvers(other_list="groups"),
+        "groups": approvers(other_list="users"),
         "branches": WIDER,
     }
 
@@ -157,6 +158,30 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
+def flaw(name: Key, fields: Mapping[str, Json], live: LiveRecord | None) -> str:
+    """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
+
+    Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
+    """
+    users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
+    before = live.resource.model_dump() if live else {}
+    eligible = live.eligible if live else frozenset()
+    if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
+        return ""
+    # Who leaves the list may still be a member of one of the groups.
+    kept = eligible if groups else eligible & users
+    able = kept | (users - {*before.get("users", ())})
+    if len(able) >= fields["approvals_required"]:
+        return ""
+    number = f"only {len(able)}" if able else "none"
+    unable = ", ".join(sorted(users - able))
+    return (
+        f"needs {counted(fields['approvals_required'], 'approval')}, and {number} of its approvers can approve"
+        f"{f' (blocked or gone: {unable})' if unable else ''}: the service approves such a rule by itself; "
+        "name more people, or require fewer approvals"
+    )
+
+
 def decode(entry: Json) -> LiveRecord:
     """Read one rule. The one for any approver has no list of approvers, and any name."""
     branches = "protected" if entry[PROTECTED] else entry["branches"] or "any"
@@ -166,7 +191,9 @@ def decode(entry: Json) -> LiveRecord:
         shown |= {"users": entry["users"], "groups": entry["groups"]}
         names = ()
     rule, unknown = recognized(ApprovalRule, shown)
-    return LiveRecord(rule, names, unknown=unknown)
+    eligible = entry.get("eligible_approvers")
+    able = None if eligible is None else frozenset(user["username"].casefold() for user in eligible)
+    return LiveRecord(rule, names, unknown=unknown, eligible=able)
 
 
 def _branches(fields: dict[str, Json]) -> dict[str, Json]:
@@ -244,13 +271,14 @@ RULES = Collection(
                 unlisted="switch the repository on if it is off, or leave `branches` out",
                 bare="holds for all branches then",
             ),
-        }
+        },
+        flaw=flaw,
     ),
     losses=losses,
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
@@ -285,7 +313,7 @@ KIND = Kind(
     parts=(RULES,),
     order=110,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

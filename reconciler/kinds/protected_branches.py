@@ -173,9 +173,9 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
             yield Traced(PART, name, [DESCRIBED.get(word) for word in dict.fromkeys(words) if word != NO_ONE], names)
 
 
-def _read_list(text: Json) -> Json:
+def _read_list(value: Json) -> Json:
     try:
-        return loads(str(text))
+        return loads(str(value))
     except ValueError:
         return None
 

@@ -9,7 +9,16 @@ from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, SectionSpec, SectionSpecs, Stack, unknown_section
+from reconciler.manifests.layers import (
+    PRUNE,
+    UNMANAGED,
+    Layer,
+    Placeholders,
+    SectionSpec,
+    SectionSpecs,
+    Stack,
+    unknown_section,
+)
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
@@ -39,7 +48,7 @@ class Lock:
     def __str__(self) -> str:
         """`profile baseline (manifests/baseline.yaml:5:31)`."""
         is_all = len(self.entry) == len(("metadata", "locks", "section"))
-        return f"{self.layer.title} ({self.layer.document.find(self.entry, key=is_all)})"
+        return f"{self.layer.title} ({self.layer.document.find(self.entry, at_key=is_all)})"
 
 
 @lru_cache(maxsize=16)
@@ -105,18 +114,22 @@ def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
 
 
 def idle_locks(
-    locks: Mapping[str, Any], sections: Mapping[str, Any], prune: list[str] | None, specs: SectionSpecs
+    locks: Mapping[str, Any], section_values: Mapping[str, Any], pruned_names: list[str] | None, specs: SectionSpecs
 ) -> Iterator[Diagnostic]:
     """Yield an error for each lock of a document on something that the document does not declare."""
     for name, entries in locks.items():
         above: Steps = ("metadata", "locks", name)
         if name not in specs:
             yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
-        elif entries == ALL and name not in sections:
+        elif entries == ALL and name not in section_values:
             yield Diagnostic(above, f"{name} is locked, and this document does not declare it", at_key=True)
-        names = _names(specs[name], sections.get(name)) if name in specs else set()
+        names = _names(specs[name], section_values.get(name)) if name in specs else set()
         for number, entry in enumerate(entries if name in specs and entries != ALL else ()):
-            declared = prune is not None if entry == PRUNE else _steps(specs[name], entry, sections.get(name), names)
+            declared = (
+                pruned_names is not None
+                if entry == PRUNE
+                else _steps(specs[name], entry, section_values.get(name), names)
+            )
             if not declared:
                 where = "" if entry == PRUNE else f" under {name}"
                 message = f"`{entry}` is locked, and this document does not declare it{where}"
@@ -151,26 +164,26 @@ def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
     """Yield an error for each section that a document leaves alone, and a profile or set locks."""
     for layer in stack.layers if stack.unmanaged else ():
         for name in sorted(stack.unmanaged & layer.locks.keys()):
-            lock = f"{layer.title} ({layer.document.find(('metadata', 'locks', name), key=True)})"
+            lock = f"{layer.title} ({layer.document.find(('metadata', 'locks', name), at_key=True)})"
             message = f"{name} is locked by {lock}: take it out here, or accept a deviation by an exception"
             written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
 
 
-def _names(spec: SectionSpec, section: Any, values: Mapping[str, str] | None = None) -> Set[Any]:
+def _names(spec: SectionSpec, section_value: Any, values: Placeholders | None = None) -> Set[Any]:
     """Return the canonical names of the items of a section."""
-    is_named = spec.items is not None and isinstance(section, dict)
-    return {spec.normalize_key(key, values) for key in section} if is_named else set()
+    is_named = spec.items is not None and isinstance(section_value, dict)
+    return {spec.normalize_key(key, values) for key in section_value} if is_named else set()
 
 
 def _steps(
-    spec: SectionSpec, written: str, section: Any, names: Set[Any], values: Mapping[str, str] | None = None
+    spec: SectionSpec, written: str, section_value: Any, item_names: Set[Any], values: Placeholders | None = None
 ) -> Steps | None:
     """Return the steps to a named field or item of a section; None if the section does not declare it."""
     if spec.items is None:
-        return field_path(written, section)
+        return field_path(written, section_value)
     name = spec.normalize_key(written, values)
-    return (name,) if name in names else None
+    return (name,) if name in item_names else None
 
 
 def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
@@ -222,7 +235,7 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     locked = traced(lock.layer, spec, stack.values)[name,].value
     for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
         own = traced(layer, spec, stack.values)[name,].value if name in layer.sections else None
-        if isinstance(own, dict) and _at(spec.kind.beneath(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
+        if isinstance(own, dict) and _at(spec.kind.remainder(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
             message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
             yield layer, Diagnostic((name,), message, at_key=True)
             return

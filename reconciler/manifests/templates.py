@@ -103,14 +103,14 @@ class Templates:
             self._process.communicate()
             self._process = None
 
-    def _render(self, written: Source, *, marked: bool = False) -> str:
-        answer = self._asked(pickle.dumps((written.path, written.text, marked)))
+    def _render(self, template_source: Source, *, marked: bool = False) -> str:
+        answer = self._asked(pickle.dumps((template_source.path, template_source.text, marked)))
         if "text" in answer:
             return str(answer["text"])
         line = answer["line"]
         if line:
-            raise ManifestErrors([written.located(line, _indent(written.text, line), answer["wrong"])])
-        raise ManifestErrors([located(written.path, answer["wrong"])])
+            raise ManifestErrors([template_source.located(line, _indent(template_source.text, line), answer["wrong"])])
+        raise ManifestErrors([located(template_source.path, answer["wrong"])])
 
     def _asked(self, order: bytes) -> dict[str, Any]:
         """Return the answer of the process, or an error if it ends instead."""

@@ -72,6 +72,7 @@ CODES: Mapping[str, Code] = {
         planned=True,
         own_form=True,
     ),
+    "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run

@@ -146,10 +146,10 @@ WIDER = Direction(_are_branches_as_strict)
 """The branches of an approval rule: all over all that are protected over named ones, of which more are stricter."""
 
 
-def approvers(beside: str) -> Direction:
+def approvers(other_list: str) -> Direction:
     """Return the direction of a list of approvers: fewer are stricter, but nobody in both lists means anybody.
 
     Args:
-        beside: the other list.
+        other_list: the other list.
     """
-    return Direction(_are_fewer, beside)
+    return Direction(_are_fewer, other_list)

@@ -417,17 +417,17 @@ def hints(*sentences: str) -> Iterator[Note]:
     return (Note("hint", sentence) for sentence in sentences if sentence)
 
 
-def pages(page: str) -> Iterator[Note]:
+def pages(page_path: str) -> Iterator[Note]:
     """Yield a note with the web page of an object, below that of its target; none if it has none."""
-    if page:
-        yield Note("page", data={"page": page})
+    if page_path:
+        yield Note("page", data={"page": page_path})
 
 
-def unused_names(names: Sequence[Key]) -> Iterator[Note]:
+def unused_names(former_names: Sequence[Key]) -> Iterator[Note]:
     """Yield a note that nothing has one of the declared former names, if there are any."""
-    if names:
-        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
-        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(names)})
+    if former_names:
+        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in former_names)
+        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(former_names)})
 
 
 def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Change:
@@ -468,9 +468,9 @@ def makes(change: Change) -> TypeGuard[Create | Update]:
     return isinstance(change, Create)
 
 
-def makes_anew(change: Update) -> bool:
+def makes_anew(update: Update) -> bool:
     """Return whether an update creates an object under another name, and deletes the old one."""
-    return change.renamed_from is not None and change.requests[0].method == "POST"
+    return update.renamed_from is not None and update.requests[0].method == "POST"
 
 
 def object_of(change: Change) -> tuple[str, str, int | None]:

@@ -266,11 +266,11 @@ def _in_targets(targets: Sequence[Target]) -> str:
     return f"in {listed(counted(sum(target.level is level for target in targets), level) for level in levels)}"
 
 
-def _narrowed(saved: RunDocument, targets: int) -> str:
+def _narrowed(saved: RunDocument, target_count: int) -> str:
     part = f"shard {saved.shard}" if saved.shard else "some targets or sections"
     return (
         f"This run looked at {part}: the numbers, the matrix and the coverage are about these "
-        f"{counted(targets, 'target')}. Differences elsewhere are listed as a run last saw them."
+        f"{counted(target_count, 'target')}. Differences elsewhere are listed as a run last saw them."
     )
 
 
@@ -291,10 +291,10 @@ def _teams(division: Division) -> Iterator[Mapping[str, Json]]:
 
 
 def _exceptions(
-    exceptions: Iterable[EndingException], target_links: _TargetLinks, links: Links
+    ending_exceptions: Iterable[EndingException], target_links: _TargetLinks, links: Links
 ) -> Iterator[tuple[str, str, str, str, str | None, Where]]:
     """Yield the exceptions that end soon: last day, remaining days, excepted fields, reason, link, targets."""
-    for ending in exceptions:
+    for ending in ending_exceptions:
         exception = ending.exception
         item = "" if exception.item is None else f' "{exception.item}"'
         fields = f": {', '.join(exception.fields)}" if exception.fields else ""
@@ -315,9 +315,9 @@ def _end_text(days: int) -> str:
     return f"in {counted(days, 'day')}" if days else "today"
 
 
-def _applies(applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str, str | None]]:
+def _applies(past_applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str, str | None]]:
     """Yield the rows of the last applies."""
-    for apply in applies:
+    for apply in past_applies:
         changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
         notes = [
             f"reverts {short(apply.reverts)}" if apply.reverts else "",

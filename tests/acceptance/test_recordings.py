@@ -101,7 +101,7 @@ RATE_LIMIT_RECORDED = datetime(2026, 11, 22, 5, 41, 30, tzinfo=UTC)
 
 PROOF = Path(__file__).parent.parent.parent / "docs" / "explanation" / "proof.md"
 
-ONCE = Policy(tries=1, tries_unheard=1)
+ONCE = Policy(tries=1, first_tries=1)
 
 
 def ask(client: Client, exchange: Exchange) -> Any:

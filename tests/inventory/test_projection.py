@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.memory.absence import LastApplied, Standing
+from reconciler.memory.absence import CommitPosition, LastApplied
 from reconciler.memory.inventory import Inventory, ObjectKey, TargetLine, UnknownLine
 from reconciler.memory.projection import Basis, Projection, undone
 from reconciler.model.diff import AsRead
@@ -44,7 +44,7 @@ class Commits:
         return commit in {"", FIRST, SECOND}
 
     def last_applied(self, commit: str) -> LastApplied:
-        return LastApplied(commit, Standing.CONTAINED if self.contains(commit) else Standing.AHEAD)
+        return LastApplied(commit, CommitPosition.CONTAINED if self.contains(commit) else CommitPosition.AHEAD)
 
 
 def where(name: str, target: Target = API, section: str = "milestones") -> Address:

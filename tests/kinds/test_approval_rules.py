@@ -451,6 +451,45 @@ def test_a_rule_that_nobody_could_approve_is_not_created(engine: EngineDriver) -
     assert problem.startswith("approval rule.users: cannot be created: a rule without users and groups has nobody")
 
 
+UNFULFILLED = """\
+project acme/api
+  + approval rule "New"                       approvals_required: 2, users: bob, branches: any, by default     manifests/project.yaml:4
+  + approval rule "Team"                      approvals_required: 9, groups: acme/tools, branches: any, by default     manifests/project.yaml:4
+  + approval rule "any_approver"              approvals_required: 50, branches: any, by default     manifests/project.yaml:4
+  ~ approval rule "Ops"                       approvals_required: 1 -> 3     manifests/project.yaml:4
+  ~ approval rule "Swapped"                   users: + bob, - eve     manifests/project.yaml:4
+  ? approval rule "Security"                  needs 1 approval, and none of its approvers can approve (blocked or gone: eve): the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
+  ? approval rule "Ops"                       needs 3 approvals, and only 1 of its approvers can approve (blocked or gone: eve): the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
+  ? approval rule "New"                       needs 2 approvals, and only 1 of its approvers can approve: the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
+Plan: 3 to create, 2 to update, 1 unmanaged. 5 writes to apply; 3 requests were made to plan.
+"""
+
+
+def test_a_rule_that_nobody_can_fulfil_is_told_since_the_service_approves_it_by_itself(cli_runner: CliRunner) -> None:
+    """Nothing is asked for it: the list shows who can approve."""
+    state = a_small_service("deployed")
+    state["users"].append({"id": 4, "username": "Eve", "name": "Eve", "blocked": True})
+    state["projects"][0] |= {
+        "members": [{"user": "Eve", "role": "developer"}, {"user": "bob", "role": "developer"}],
+        "approval_rules": [
+            {"id": 7, "name": "Security", "users": ["Eve"], "approvals_required": 1},
+            {"id": 8, "name": "Ops", "users": ["bob", "Eve"], "group_ids": [11], "approvals_required": 1},
+            {"id": 9, "name": "Swapped", "users": ["Eve"], "approvals_required": 1},
+            {"id": 10, "name": "not declared", "users": ["Eve"], "approvals_required": 1},
+        ],
+    }
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project(
+        "{approval_rules: {Security: {approvals_required: 1}, Ops: {approvals_required: 3}, Swapped: {users: [bob]}, "
+        "New: {approvals_required: 2, users: [bob]}, Team: {approvals_required: 9, groups: [acme/tools]}, gone: null, "
+        "any_approver: {approvals_required: 50}}}"
+    )
+    assert cli_runner("plan").out == UNFULFILLED
+    cli_runner.project("{approval_rules: {Security: {approvals_required: 1}}}")
+    assert (cli_runner("drift").code, cli_runner("drift --quiet").out) == (0, "")
+    assert cli_runner("apply --yes --quiet").out == "Applied: nothing to change. 1 request made.\n"
+
+
 def test_a_rule_does_not_become_one_that_nobody_could_approve(engine: EngineDriver) -> None:
     """A group that the token cannot see may approve."""
     live = [{"id": number, "name": name, "users": ["Eve"]} for number, name in enumerate("ab", start=7)]

@@ -732,10 +732,10 @@ def test_events_tell_what_they_did_to_a_branch_rule(happened: AuditEvent, traced
 
 def test_a_list_is_as_an_event_left_it_if_all_its_roles_are_and_it_is_as_long() -> None:
     left = Traced("protected_branches", "allowed_to_push", ["maintainer", None])
-    assert left.has_left(["maintainer", {"user": "eve"}])
-    assert not left.has_left(["maintainer"])
-    assert not left.has_left(["developer", {"user": "eve"}])
-    assert not left.has_left(None)
+    assert left.is_still_set(["maintainer", {"user": "eve"}])
+    assert not left.is_still_set(["maintainer"])
+    assert not left.is_still_set(["developer", {"user": "eve"}])
+    assert not left.is_still_set(None)
 
 
 def test_rules_of_an_archive_are_read_only_and_without_a_repository_there_are_none(engine: EngineDriver) -> None:

@@ -98,7 +98,7 @@ def test_nothing_depends_on_what_was_not_created(engine: EngineDriver) -> None:
         new("acme/other", milestones=ONE, job_token_scope={"projects": ["acme/NEW/api"]}),
         new("acme/lib", None, job_token_scope={"projects": ["acme/new/API", "acme/web"]}),
     )
-    first, *others = results(applied(engine, plan, failures=FailureLimit("1", planned=9)))
+    first, *others = results(applied(engine, plan, failures=FailureLimit("1", planned_count=9)))
     assert first == f"group acme/NEW {TAKEN}"
     assert {each.partition("skipped: ")[2] for each in others} == {"--max-failures 1 was reached"}
     assert results(applied(engine, plan)) == [

@@ -108,10 +108,10 @@ def test_an_import_that_fails_is_a_failure_with_its_reason_but_without_a_token(e
         "project acme/a milestone 1.0 skipped: the import of project acme/a did not succeed",
         "project acme/a milestone 2.0 skipped: the import of project acme/a did not succeed",
     ]
-    limit = FailureLimit("1", planned=3)
+    limit = FailureLimit("1", planned_count=3)
     stop = Stop()
     applied(engine, plan_of(engine, new("acme/b", from_github(43))), failures=limit, stop=stop)
-    assert stop.held == "--max-failures 1 was reached"
+    assert stop.pause_reason == "--max-failures 1 was reached"
     (problem,) = plan_of(engine, wanted).problems
     assert problem.reason == why.removesuffix("; delete")
 
@@ -147,7 +147,7 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
         "project acme/b done ID 105",
     ]
     end = "; compare the project with its source"
-    assert sorted(application.imports.left_out) == [
+    assert sorted(application.imports.omissions) == [
         f"the import of project acme/a has left out {told}{end}",
         f"the import of project acme/b has left out milestone (1 of 1){end}",
     ]
