@@ -42,6 +42,7 @@ def test_every_silenced_complaint_has_its_reason() -> None:
     assert [line.strip() for line in silenced if "marker =" not in line and not re.search(reason, line)] == []
 
 
+@pytest.mark.untraced
 def test_every_module_begins_by_saying_its_place() -> None:
     assert [str(file) for file in SOURCES if not ast.get_docstring(ast.parse(file.read_text()))] == []
 
@@ -50,6 +51,7 @@ CLAUSE = re.compile(r"(Return|Yield|Say|Tell|Note)s? (what|why|how|who|whose|whe
 """The beginning of a docstring that has a clause where a noun belongs."""
 
 
+@pytest.mark.untraced
 def test_no_docstring_begins_with_a_clause() -> None:
     functions = (node for file in SOURCES for node in ast.walk(ast.parse(file.read_text())))
     first_lines = [
