@@ -298,7 +298,7 @@ def _configuration_error(errors: Iterable[LocatedDiagnostic]) -> ConfigurationEr
 
 
 def _located(diagnostic: Diagnostic, document: Document) -> LocatedDiagnostic:
-    location = document.find(diagnostic.steps, key=diagnostic.at_key)
+    location = document.find(diagnostic.steps, at_key=diagnostic.at_key)
     message = diagnostic.text(location)
     if not diagnostic.at_key:
         message = f"`{diagnostic.steps[0]}` {message}"

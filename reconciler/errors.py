@@ -31,7 +31,7 @@ ReconcilerError                 1
 ```
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -89,7 +89,7 @@ class ManifestErrors(ReconcilerError):
         diagnostics: the errors and warnings, at least one of them an error.
     """
 
-    def __init__(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
+    def __init__(self, diagnostics: Sequence[LocatedDiagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics))
         errors = [str(diagnostic) for diagnostic in self.diagnostics if diagnostic.severity == "error"]
         super().__init__("\n".join((*errors, *self._warnings())))

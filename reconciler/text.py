@@ -149,12 +149,12 @@ def comparison(comparison: Comparison, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
+def validation(diagnostics: Iterable[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
     """Return the diagnostics with their places and the offending lines, and the verdict."""
     if style.verbose:
         lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
     else:
-        lines = [*_diagnostics(warned_once(diagnostics), style)]
+        lines = [*_diagnostics([*warned_once(diagnostics)], style)]
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
     if numbers["error"]:
@@ -185,12 +185,12 @@ def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _part_lines(part: DocumentPart, style: Style) -> list[str]:
+def _part_lines(document_part: DocumentPart, style: Style) -> list[str]:
     """Return the lines of a part: equal entries of several targets, then the other entries of each target."""
     sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
     sorts += ["excepted"] if style.verbose and not style.quiet else []
-    entries = entries_of(part.items, *sorts)
-    finding_lines = _finding_lines(part.items, style)
+    entries = entries_of(document_part.items, *sorts)
+    finding_lines = _finding_lines(document_part.items, style)
     blocks = grouped(entries, group_threshold(style))
     # where a person is asked to confirm, deletions come last: next to the question
     if not style.deletions_last:
@@ -259,14 +259,14 @@ def _restored_lines(saved: RunDocument, style: Style) -> list[str]:
     return lines
 
 
-def _joined(parts: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
+def _joined(line_groups: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
     """Return headings with their lines; a heading that repeats the previous one is left out.
 
     On a terminal, a blank line separates the targets.
     """
     lines: list[str] = []
     previous: list[str] = []
-    for heading, own in parts:
+    for heading, own in line_groups:
         if heading != previous:
             lines += [*([""] if lines and style.width is not None else []), *heading]
         lines += own
@@ -305,31 +305,31 @@ def _is_about_run(entry: Entry) -> bool:
     return address.target.level is Level.INSTANCE and not address.section
 
 
-def _heading(number: str, names: str, style: Style) -> list[str]:
+def _heading(target_count: str, target_names: str, style: Style) -> list[str]:
     """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later.
 
     On a terminal they begin in the column of the values below them.
     """
     width = NUMBER_WIDTH if style.width is None else LABEL_WIDTH + LABEL_INDENT
-    for line in (f"{number:<{width}}({names})", f"{number}  ({names})"):
+    for line in (f"{target_count:<{width}}({target_names})", f"{target_count}  ({target_names})"):
         if style.width is None or len(line) <= style.width:
-            return [line.replace(number, _painted(number, "target", style), 1)]
-    return [_painted(number, "target", style), *_folded(f"({names})", style, indent=2)]
+            return [line.replace(target_count, _painted(target_count, "target", style), 1)]
+    return [_painted(target_count, "target", style), *_folded(f"({target_names})", style, indent=2)]
 
 
-def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
+def _group(entry_group: EntryGroup[Entry], style: Style) -> Iterator[str]:
     """Yield the lines of equal entries of several targets, or of one entry."""
-    sample = group.sample
-    about = group_subject(group)
+    sample = entry_group.sample
+    about = group_subject(entry_group)
     longest = inf if style.verbose else SHOWN_VALUE_LENGTH
     match sample:
         case Finding(code="excepted"):
             known = (*excepted_change(sample, longest), reason_of(sample))
-            yield from _entry("=", about, known, style, escaped(group.origin))
+            yield from _entry("=", about, known, style, escaped(entry_group.origin))
             return
         case Finding():
             text = reason_of(sample) if _is_about_run(sample) else f"{about}: {reason_of(sample)}"
-            yield from _entry("!", text, (), style, escaped(group.origin))
+            yield from _entry("!", text, (), style, escaped(entry_group.origin))
             return
         case Outcome():
             role = ROLES.get(sample.status, "")
@@ -340,12 +340,12 @@ def _group(group: EntryGroup[Entry], style: Style) -> Iterator[str]:
             )
             if not sample.address.section:
                 about, facts = f"{about} ({', '.join(facts)})", ()
-            facts = tuple(filter(None, (*facts, author_text(group.entries))))
-            yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
+            facts = tuple(filter(None, (*facts, author_text(entry_group.entries))))
+            yield from _entry(MARKERS[sample.action], about, facts, style, escaped(entry_group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*verbose_notes(sample), *changed_lines(sample)):
             yield from _folded(line, style, indent=6)
-        for change in map(subject_of, group.entries):
+        for change in map(subject_of, entry_group.entries):
             yield from () if isinstance(change, Finding) else _requests(change)
 
 
@@ -354,7 +354,7 @@ def _requests(change: Change) -> Iterator[str]:
 
 
 def _entry(
-    marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "", *, role: str = ""
+    marker: str, subject: str, facts: Iterable[str], style: Style, origin: str = "", *, role: str = ""
 ) -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
@@ -411,13 +411,12 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
     )
 
 
-def _diagnostics(diagnostics: Iterable[LocatedDiagnostic], style: Style) -> Iterator[str]:
+def _diagnostics(diagnostics: Sequence[LocatedDiagnostic], style: Style) -> Iterator[str]:
     """Yield the lines of diagnostics; equal ones, such as those of one lock, in short after the first."""
     equal: dict[str, list[LocatedDiagnostic]] = {}
-    shown = list(diagnostics)
-    for diagnostic in shown:
+    for diagnostic in diagnostics:
         equal.setdefault(diagnostic.message, []).append(diagnostic)
-    for diagnostic in shown:
+    for diagnostic in diagnostics:
         first, *others = equal[diagnostic.message]
         if len(others) + 1 < GROUP_FROM_TARGETS:
             yield from _diagnostic(diagnostic, style)
@@ -443,17 +442,17 @@ def _check(finding: DoctorFinding) -> Check:
     return finding.verdict, finding.about, advised(finding.said, finding.remedy)
 
 
-def _checks(target: TargetState) -> Iterator[Check]:
-    yield from map(_check, target.findings)
-    for section in target.sections:
-        yield from _section_checks(section, is_explained=bool(target.findings))
+def _checks(target_state: TargetState) -> Iterator[Check]:
+    yield from map(_check, target_state.findings)
+    for section in target_state.sections:
+        yield from _section_checks(section, is_explained=bool(target_state.findings))
 
 
-def _target_lines(targets: Sequence[TargetState], style: Style) -> list[str]:
+def _target_lines(target_states: Sequence[TargetState], style: Style) -> list[str]:
     """Return the lines of the targets: numbers of sections in order, equal findings once, then each other finding."""
     in_order = Counter[Check]()
     alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
-    for state in targets:
+    for state in target_states:
         for verdict, about, said in _checks(state):
             if verdict is Verdict.OK:
                 in_order[verdict, about, said] += 1
@@ -468,7 +467,7 @@ def _target_lines(targets: Sequence[TargetState], style: Style) -> list[str]:
     ]
     lines = _titled("sections", sorted(counts, key=itemgetter(1)), style)
     groups: dict[tuple[Target, ...], list[Check]] = {}
-    by_target: dict[Target, list[Check]] = {state.target: [] for state in targets}
+    by_target: dict[Target, list[Check]] = {state.target: [] for state in target_states}
     for (_, check), places in alike.items():
         if len(places) < GROUP_FROM_TARGETS:
             for target, own in places.items():
@@ -483,13 +482,13 @@ def _target_lines(targets: Sequence[TargetState], style: Style) -> list[str]:
     return lines
 
 
-def _section_checks(section: SectionState, *, is_explained: bool) -> Iterator[Check]:
+def _section_checks(section_state: SectionState, *, is_explained: bool) -> Iterator[Check]:
     """Yield the check of a section, unless the findings of its target explain it, and its findings."""
-    why = advised(section.said, section.remedy)
-    if not is_explained or why or section.read != "no":
-        said = f"read: {section.read}, write: {section.write}"
-        yield section.verdict, section.section, f"{said}: {why}" if why else said
-    yield from (_check(finding) for finding in section.findings)
+    why = advised(section_state.said, section_state.remedy)
+    if not is_explained or why or section_state.read != "no":
+        said = f"read: {section_state.read}, write: {section_state.write}"
+        yield section_state.verdict, section_state.section, f"{said}: {why}" if why else said
+    yield from (_check(finding) for finding in section_state.findings)
 
 
 def _titled(title: str, checks: Iterable[Check], style: Style) -> list[str]:

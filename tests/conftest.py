@@ -11,6 +11,7 @@ from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
 from tests.cli_runner import CliRunner, Ended
 from tests.engine_driver import EngineDriver
+from tests.preloaded import preloaded
 from tests.sandbox_routes import ROUTES
 from tests.states import a_small_service
 
@@ -58,6 +59,13 @@ def shared_sandbox() -> Iterator[Sandbox]:
     """The sandbox of this process."""
     with running({}, routes=ROUTES) as sandbox:
         yield sandbox
+
+
+@pytest.fixture(scope="session")
+def program() -> Iterator[Path]:
+    """The command as a program, whose start costs nearly nothing."""
+    with preloaded() as program:
+        yield program
 
 
 @pytest.fixture(params=["spec", "deployed"])

@@ -153,13 +153,13 @@ def cli(context: click.Context) -> None:
         context.default_map = {name: read_configuration()}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a code of the users' contract."""
     gc.set_threshold(OBJECTS_PER_COLLECTION)
     open_stderr()
     for stream in open_streams():
         stream.reconfigure(errors="backslashreplace")
-    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    code = run(list(sys.argv[1:] if argv is None else argv))
     discard_unwritten()
     sys.exit(code)
 
@@ -205,49 +205,52 @@ def _run(arguments: list[str]) -> int:
     return int(code) if isinstance(code, int) else 0
 
 
-def _usage(error: click.ClickException, arguments: Sequence[str]) -> str:
+def _usage(usage_error: click.ClickException, arguments: Sequence[str]) -> str:
     """Return the message for a wrong command line, with an example of the command and where the rest is described."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        return cli.short_help_text(error.ctx)
-    message = error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
-    message = _unknown_option(error, arguments) if isinstance(error, click.NoSuchOption) else message
-    context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(usage_error, click.exceptions.NoArgsIsHelpError):
+        return cli.short_help_text(usage_error.ctx)
+    message = usage_error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
+    message = _unknown_option(usage_error, arguments) if isinstance(usage_error, click.NoSuchOption) else message
+    context = usage_error.ctx if isinstance(usage_error, click.UsageError) else None
     command, path = (context.command, context.command_path) if context else (cli, "reconciler")
     example = "" if command is cli else first_example(command)
     shown = f"\nExample: {example}" if example else ""
     return concealed(f"reconciler: {message[:1].lower()}{message[1:]}{shown}\nAll options: {path} --help")
 
 
-def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> str:
+def _unknown_option(no_such_option: click.NoSuchOption, arguments: Sequence[str]) -> str:
     """Return that an option is unknown, and which was meant; or that it is one of other commands."""
     from reconciler.cli.foreign_words import FOREIGN_OPTIONS, single_dash
     from reconciler.model.wording import closest
 
-    name, context = error.option_name, error.ctx
+    name, context = no_such_option.option_name, no_such_option.ctx
     options = [option for parameter in (context.command.params if context else []) for option in parameter.opts]
     long = single_dash(name, arguments, options)
     if long:
         return long
     if name in FOREIGN_OPTIONS:
         return f"unknown option `{name}`; {FOREIGN_OPTIONS[name]}"
-    meant = closest(name.lstrip("-"), [option.removeprefix("--") for option in options])
+    known = [option.removeprefix("--") for option in (*options, *FOREIGN_OPTIONS)]
+    meant = closest(name.lstrip("-"), dict.fromkeys(known), most=None)
     hint = f"; did you mean `--{meant}`?" if meant else ""
-    return _of_another_command(error) or f"unknown option `{name}`{hint}"
+    if f"--{meant}" in FOREIGN_OPTIONS and f"--{meant}" not in options:
+        hint = f", like `--{meant}`; {FOREIGN_OPTIONS[f'--{meant}']}"
+    return _of_another_command(no_such_option) or f"unknown option `{name}`{hint}"
 
 
-def _of_another_command(error: click.NoSuchOption) -> str:
+def _of_another_command(no_such_option: click.NoSuchOption) -> str:
     """Return that an option is one of other commands, or comes before its command; empty if it is of none."""
-    context = error.ctx or click.Context(cli)
+    context = no_such_option.ctx or click.Context(cli)
     commands = {name: cli.get_command(context, name) for name in COMMANDS}
     owners = [
         name
         for name, command in commands.items()
-        if command is not None and any(error.option_name in parameter.opts for parameter in command.params)
+        if command is not None and any(no_such_option.option_name in parameter.opts for parameter in command.params)
     ]
     others = ", ".join(owners)
     if context.parent is None and owners:
-        return f"{error.option_name} is an option of {others}: write options after the command"
-    return f"{error.option_name} is an option of {others}, not of {context.info_name}" if owners else ""
+        return f"{no_such_option.option_name} is an option of {others}: write options after the command"
+    return f"{no_such_option.option_name} is an option of {others}, not of {context.info_name}" if owners else ""
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:

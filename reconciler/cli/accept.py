@@ -67,7 +67,7 @@ ACCEPT_BRANCH = "reconciler/accept"
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
 @click.option(
     "--merge-request",
-    "project",
+    "project_path",
     metavar="PROJECT",
     help="Change no file here: commit to a branch of this project, and keep one merge request.",
 )
@@ -85,7 +85,7 @@ def accept(
     output: OutputOptions,
     diff: bool,
     detailed_exitcode: bool,
-    project: str | None,
+    project_path: str | None,
     branch: str | None,
     **deferral: Any,
 ) -> int:
@@ -106,9 +106,9 @@ def accept(
     """
     if detailed_exitcode and not diff:
         raise UsageError("--detailed-exitcode goes with --diff")
-    if diff and project is not None:
+    if diff and project_path is not None:
         raise UsageError("accept takes --diff or --merge-request, not both")
-    if branch is not None and project is None:
+    if branch is not None and project_path is None:
         raise UsageError("--branch goes with --merge-request")
     deferred = _deferral(**deferral)
     _refuse_part(sources)
@@ -117,11 +117,11 @@ def accept(
     if diff:
         write_stdout("".join(accepted.diff()))
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
-    code = of_targets(complete=not accepted.refused, targets=accepted.targets)
-    if project is not None:
+    code = of_targets(complete=not accepted.refused, any_target=accepted.targets)
+    if project_path is not None:
         from reconciler.reports.proposals import ProposalTarget
 
-        _propose(connection, accepted, ProposalTarget(project, branch or ACCEPT_BRANCH), deferred)
+        _propose(connection, accepted, ProposalTarget(project_path, branch or ACCEPT_BRANCH), deferred)
         return code
     from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted

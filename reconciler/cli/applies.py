@@ -97,7 +97,7 @@ def list_reports(form: str, connection: ConnectionOptions) -> None:
     Raises:
         UsageError: the format is none of the log's.
     """
-    from reconciler.memory.clone import clone_here
+    from reconciler.memory.clone import current_clone
     from reconciler.reports.log import log_json, log_text
 
     if form not in ("text", "json"):
@@ -106,7 +106,7 @@ def list_reports(form: str, connection: ConnectionOptions) -> None:
     if form == "json":
         write_stdout(log_json(applies, _killed()))
         return
-    clone = clone_here()
+    clone = current_clone()
     at_hand = clone.reports.keys() if clone else ()
     write_stdout(log_text(applies, _killed(), at_hand) + (HOW if applies else ""))
 
@@ -149,9 +149,9 @@ def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
     A file comes after them: a commit can bring one of any name, and `./NAME` names it.
     """
     from reconciler.memory.apply_log import named
-    from reconciler.memory.clone import clone_here
+    from reconciler.memory.clone import current_clone
 
-    clone = clone_here()
+    clone = current_clone()
     ids = {apply.id for apply in named(applies, name)}
     ids |= {apply for apply in (clone.reports if clone else ()) if apply.startswith(name.lower())}
     if not ids and Path(name).exists():
@@ -172,9 +172,9 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
         ConfigurationError: the clone does not have it; the message says who may.
     """
     from reconciler.memory.apply_log import short
-    from reconciler.memory.clone import clone_here
+    from reconciler.memory.clone import current_clone
 
-    clone = clone_here()
+    clone = current_clone()
     file = clone.report_of(name) if clone else None
     logged = next((apply for apply in applies if apply.id == name), None)
     if file is not None:
@@ -198,7 +198,7 @@ def _where(logged: "Apply | None") -> str:
 
 def _killed() -> "list[KilledRun]":
     """Return the runs of this clone that were killed since the last one that came to its end."""
-    from reconciler.memory.clone import clone_here
+    from reconciler.memory.clone import current_clone
 
-    clone = clone_here()
+    clone = current_clone()
     return clone.killed if clone else []

@@ -295,7 +295,7 @@ def revert(
     if not yes:
         with connected(connection) as client:
             saved = draw_way_back(client, apply, selection, planning, output)
-        return write_plan(saved, output, None, out, now=client.now, detailed=detailed_exitcode)
+        return write_plan(saved, output, None, out, current_time=client.now, detailed=detailed_exitcode)
     secrets = partial(tokens_of, connection)
     sink = _token_sink(tokens_to, tokens_command, secrets)
     with (
@@ -362,7 +362,7 @@ def _check_canary(canary: str | None, *, verifies: bool) -> None:
             raise UsageError("--canary does not go with --no-verify: only what was verified shows that all is well")
 
 
-def _failure_limit(limit: str | None, planned: int) -> "FailureLimit | None":
+def _failure_limit(limit: str | None, change_count: int) -> "FailureLimit | None":
     """Return the limit of a run with so many planned changes.
 
     Raises:
@@ -371,17 +371,19 @@ def _failure_limit(limit: str | None, planned: int) -> "FailureLimit | None":
     from reconciler.engine.apply import FailureLimit
 
     try:
-        return None if limit is None else FailureLimit(limit, planned)
+        return None if limit is None else FailureLimit(limit, change_count)
     except ValueError as error:
         raise UsageError(f"--max-failures {error}") from None
 
 
-def _token_sink(file: Path | None, program: str | None, secrets: "Callable[[], Collection[str]]") -> "TokenSink | None":
+def _token_sink(
+    token_file: Path | None, program: str | None, secrets: "Callable[[], Collection[str]]"
+) -> "TokenSink | None":
     from reconciler.engine.apply.sinks import TokenCommand, TokenFile
 
-    if file is not None:
+    if token_file is not None:
         try:
-            return TokenFile(file)
+            return TokenFile(token_file)
         except OutputFailed as error:
             raise OutputFailed(
                 f"--tokens-to {error}; name a file in a folder that exists, such as tokens.jsonl"
@@ -436,7 +438,7 @@ def _refuse_guarded(saved: "RunDocument", output: OutputOptions) -> None:
         raise PlanRefused(f"the plan is refused, and nothing was changed: {reasons}")
 
 
-def _part_of(saved: "RunDocument", file: Path, part: str | None) -> "RunDocument":
+def _part_of(saved: "RunDocument", file: Path, shard_text: str | None) -> "RunDocument":
     """Return one part of a saved plan; the whole where no part is asked for.
 
     Raises:
@@ -446,11 +448,11 @@ def _part_of(saved: "RunDocument", file: Path, part: str | None) -> "RunDocument
     from reconciler.engine.compare.selection import plan_in_shard, read_shard
     from reconciler.kinds import all_kinds
 
-    if part is None:
+    if shard_text is None:
         return saved
     if saved.shard:
         raise UsageError(f"{file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
-    shard = read_shard(part)
+    shard = read_shard(shard_text)
     return replace(with_plan(saved, plan_in_shard(plan_of(saved), shard, all_kinds())), shard=shard)
 
 
@@ -519,8 +521,8 @@ def _carry_out(
             started,
             client.traffic,
             client.now().replace(microsecond=0),
-            canary=canary_of(application.canary, canary or None, plan),
-            remarks=sorted(application.imports.left_out),
+            canary_result=canary_of(application.canary, canary or None, plan),
+            remarks=sorted(application.imports.omissions),
         )
 
     def finish() -> None:
@@ -543,12 +545,14 @@ def _carry_out(
             done = report()
             is_written = _written(done, journal.failures, output, job)
             notify_of_report(hook, done)
-            _warn(application, done, stop.held)
+            _warn(application, done, stop.pause_reason)
         signal = next(iter(signals.came), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
-        code = store(inventory, saved, done, code, canary=canary, first=first, application=application, client=client)
+        code = store(
+            inventory, saved, done, code, canary=canary, canary_targets=first, application=application, client=client
+        )
     if done.reverts and done.has_done:
         LOG.info("%s", STILL_DECLARED)
     if code > of_signal(0):

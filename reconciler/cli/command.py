@@ -17,10 +17,10 @@ from reconciler.cli.options import FILE, MANIFESTS, OPTIONS, VERBOSITY, OptionGr
 class SharingCommand(Command):
     """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
 
-    def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, option_groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.writes = writes
-        self.groups = {group: group.options for group in (*groups, VERBOSITY)}
+        self.groups = {group: group.options for group in (*option_groups, VERBOSITY)}
         if MANIFESTS in self.groups:
             self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
         self.params += [option for options in self.groups.values() for option in options]
@@ -46,7 +46,12 @@ class SharingCommand(Command):
 
 
 def command(
-    *groups: OptionGroup, name: str | None = None, weekly: str = "", writes: str = "", job: str = "", epilog: str
+    *groups: OptionGroup,
+    command_name: str | None = None,
+    weekly: str = "",
+    writes: str = "",
+    job: str = "",
+    epilog: str,
 ) -> Callable[[Callable[..., int]], SharingCommand]:
     """Make a command of a function, with groups of shared options, in the order in which help lists them.
 
@@ -55,7 +60,7 @@ def command(
 
     Args:
         groups: the shared options.
-        name: of the command, if not that of the function.
+        command_name: of the command, if not that of the function.
         weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
         writes: the subject whose formats help offers, see `render.check_format`; all formats if left out.
         job: what the command does by itself in a job of GitLab CI, see `job.prepared`; nothing if left out.
@@ -76,13 +81,13 @@ def command(
                 )
             return function(**{name: value for name, value in shared.items() if name in parameters}, **values)
 
-        options = {"groups": groups, "weekly": weekly.split(), "writes": writes}
-        return click.command(name, cls=SharingCommand, **options, epilog=epilog)(called)
+        options = {"option_groups": groups, "weekly": weekly.split(), "writes": writes}
+        return click.command(command_name, cls=SharingCommand, **options, epilog=epilog)(called)
 
     return make
 
 
-def _taken(options: type, values: dict[str, Any], own: Collection[str]) -> Any:
+def _taken(options: type, option_values: dict[str, Any], own: Collection[str]) -> Any:
     """Return the options of a class, taken out of the values of the command line; the command's own ones stay."""
-    names = [field.name for field in fields(options) if field.name in values and field.name not in own]
-    return options(**{name: values.pop(name) for name in names})
+    names = [field.name for field in fields(options) if field.name in option_values and field.name not in own]
+    return options(**{name: option_values.pop(name) for name in names})

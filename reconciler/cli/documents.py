@@ -1,5 +1,6 @@
 """`reconciler show` and `reconciler merge`: saved plans and reports."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--since",
-    "old",
+    "older_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="OLD",
     help="Show what has changed since this older plan or report, as text, markdown or json.",
 )
-def show(*, output: OutputOptions, job: Job | None, file: Path, old: Path | None) -> int:
+def show(*, output: OutputOptions, job: Job | None, file: Path, older_file: Path | None) -> int:
     """Show a saved plan or an apply report in any format.
 
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
@@ -49,12 +50,12 @@ def show(*, output: OutputOptions, job: Job | None, file: Path, old: Path | None
     from reconciler.reports import render_comparison
 
     shown = _load(file)
-    if old is not None:
-        check_outputs("comparison", output, ("FILE", file), ("--since", old))
-        before = _load(old)
+    if older_file is not None:
+        check_outputs("comparison", output, ("FILE", file), ("--since", older_file))
+        before = _load(older_file)
         if before.format != shown.format:
             raise PlanRefused(
-                f"{old} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
+                f"{older_file} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
             )
         write_result(partial(render_comparison, compare(before, shown)), output, job=job)
         return ExitCode.IN_ORDER
@@ -99,15 +100,17 @@ def plans(command: str, *words: str) -> bool:
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the merged plan or report.")
-@click.option("--parts", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files.")
+@click.option(
+    "--parts", "part_count", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files."
+)
 def merge(
     *,
     planning: PlanningOptions,
     output: OutputOptions,
     job: Job | None,
-    files: tuple[Path, ...],
+    files: Sequence[Path],
     out: Path | None,
-    parts: int | None,
+    part_count: int | None,
 ) -> int:
     """Merge the plans, or the reports, of all shards into one.
 
@@ -120,9 +123,9 @@ def merge(
     from reconciler.document.stored import is_report
 
     number = len(set(files))
-    if parts is not None and number != parts:
+    if part_count is not None and number != part_count:
         raise UsageError(
-            f"--parts {parts}: there {'is' if number == 1 else 'are'} {number}: {', '.join(map(str, files))}"
+            f"--parts {part_count}: there {'is' if number == 1 else 'are'} {number}: {', '.join(map(str, files))}"
         )
     committed = tracked(files)
     if committed:
@@ -146,7 +149,7 @@ def merge(
 
 
 def _merge_plans(
-    files: tuple[Path, ...], limits: "Limits", output: OutputOptions, job: Job | None, out: Path | None
+    files: Sequence[Path], limits: "Limits", output: OutputOptions, job: Job | None, out: Path | None
 ) -> int:
     from reconciler.document import merge as merging
 
@@ -158,9 +161,9 @@ def _merge_plans(
     return write_plan(whole, output, job, out)
 
 
-def _refuse_future(name: str, document: str, made_at: "datetime") -> None:
+def _refuse_future(name: str, document_name: str, made_at: "datetime") -> None:
     """Refuse a part that was made in the future: the whole is as old as its oldest part, so nobody would see it."""
     from reconciler.document.document import refuse_future
 
     with naming_document(Path(name)):
-        refuse_future(document, made_at, clock.now())
+        refuse_future(document_name, made_at, clock.now())

@@ -31,11 +31,11 @@ def of_signal(number: int) -> int:
     return 128 + number
 
 
-def of_plan(plan: "RunDocument", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
+def of_plan(document: "RunDocument", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
     """Return the exit code for a plan; with `detailed`, pending changes come before problems."""
-    if detailed and any(plan.changes):
+    if detailed and any(document.changes):
         return ExitCode.CHANGES_PENDING
-    return _of_findings(plan, allow_problems=allow_problems)
+    return _of_findings(document, allow_problems=allow_problems)
 
 
 def _of_findings(document: "RunDocument", *, allow_problems: bool) -> ExitCode:
@@ -77,11 +77,11 @@ def of_report(
     return _of_findings(report, allow_problems=allow_problems)
 
 
-def of_targets(*, complete: bool, targets: object) -> ExitCode:
+def of_targets(*, complete: bool, any_target: object) -> ExitCode:
     """Return the exit code of `doctor` and `export`: an error if not even one target could be checked or exported."""
     if complete:
         return ExitCode.IN_ORDER
-    return ExitCode.IN_PART if targets else ExitCode.ERROR
+    return ExitCode.IN_PART if any_target else ExitCode.ERROR
 
 
 ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -147,10 +147,10 @@ def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> It
             signal.signal(number, handler)
 
 
-def signal_of(error: BaseException | None) -> int | None:
+def signal_of(outer_error: BaseException | None) -> int | None:
     """Return the signal that caused an exception, directly or not; None if none did."""
-    while error is not None:
-        if isinstance(error, Ended):
-            return error.number
-        error = error.__cause__ or error.__context__
+    while outer_error is not None:
+        if isinstance(outer_error, Ended):
+            return outer_error.number
+        outer_error = outer_error.__cause__ or outer_error.__context__
     return None

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 
-def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def _name(_context: click.Context, _parameter: click.Parameter, profile_name: str | None) -> str | None:
     """See that a name makes the name of a file."""
-    if value is not None and not (value.isascii() and value.replace("-", "").replace("_", "").isalnum()):
+    if profile_name is not None and not (
+        profile_name.isascii() and profile_name.replace("-", "").replace("_", "").isalnum()
+    ):
         raise click.BadParameter("takes a name of letters, digits, - and _")
-    return value
+    return profile_name
 
 
 @command(
@@ -39,7 +41,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 @click.option(
     "--group", "groups", multiple=True, metavar="GROUP", help="Export a group and all projects below it; repeatable."
 )
-@click.option("--project", "projects", multiple=True, metavar="PROJECT", help="Export a project; repeatable.")
+@click.option("--project", "project_paths", multiple=True, metavar="PROJECT", help="Export a project; repeatable.")
 @click.option("--instance", is_flag=True, help="Export the settings of the whole instance; needs an administrator.")
 @click.option("--user", is_flag=True, help="Export the settings of the token's user.")
 @click.option(
@@ -59,7 +61,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 )
 @click.option(
     "--section",
-    "sections",
+    "section_names",
     multiple=True,
     metavar="NAME",
     shell_complete=suggestions.sections,
@@ -91,11 +93,11 @@ def export(
     connection: ConnectionOptions,
     output: OutputOptions,
     groups: tuple[str, ...],
-    projects: tuple[str, ...],
+    project_paths: tuple[str, ...],
     instance: bool,
     user: bool,
     folder: Path,
-    sections: tuple[str, ...],
+    section_names: tuple[str, ...],
     profile: str | None,
     as_set: bool,
     all_fields: bool,
@@ -122,9 +124,9 @@ def export(
     from reconciler.model.targets import Level
 
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
-    if not (groups or projects or pathless):
+    if not (groups or project_paths or pathless):
         raise UsageError("nothing to export: give --group, --project, --user or --instance")
-    for name in projects:
+    for name in project_paths:
         if "/" not in name and not name.isdecimal():
             example = "a project's full path begins with its group or user, such as"
             raise UsageError(f"--project {name}: {example} acme/{name}; a group is --group {name}")
@@ -134,8 +136,8 @@ def export(
         raise UsageError("--as-set and --hoist exclude each other")
     if (all_fields or prune) and not as_set:
         raise UsageError(f"{'--all-fields' if all_fields else '--prune'} needs --as-set")
-    check_sections(sections)
-    asked = ExportRequest(groups, projects, pathless, sections)
+    check_sections(section_names)
+    asked = ExportRequest(groups, project_paths, pathless, section_names)
     with connected(connection) as client, watched(client.traffic, output) as progress:
         done = run_export(
             asked,
@@ -147,7 +149,7 @@ def export(
             progress=progress,
         )
     _tell(done)
-    return of_targets(complete=done.whole, targets=done.targets)
+    return of_targets(complete=done.whole, any_target=done.targets)
 
 
 def _tell(done: "ExportResult") -> None:

@@ -131,19 +131,19 @@ def not_read(variable: str, environment: Mapping[str, str]) -> str:
     return f"; {foreign} is set, and not read" if foreign else ""
 
 
-def single_dash(option: str, arguments: Sequence[str], options: Sequence[str]) -> str:
+def single_dash(option: str, arguments: Sequence[str], option_names: Sequence[str]) -> str:
     """Return that a long option takes two dashes, where `-target=x` was read as `-t`; empty if that was not meant.
 
     Args:
         option: what was taken for an unknown option, such as `-t`.
         arguments: of the command.
-        options: of the command.
+        option_names: of the command.
     """
     words = (argument.partition("=")[0] for argument in arguments if argument.startswith(option))
-    long = next((f"-{word}" for word in words if f"-{word}" in {*options, *FOREIGN_OPTIONS}), None)
+    long = next((f"-{word}" for word in words if f"-{word}" in {*option_names, *FOREIGN_OPTIONS}), None)
     if long is None:
         return ""
-    advice = FOREIGN_OPTIONS.get(long, "") if long not in options else f"an option has two dashes: {long}"
+    advice = FOREIGN_OPTIONS.get(long, "") if long not in option_names else f"an option has two dashes: {long}"
     return f"unknown option `{long[1:]}`; {advice}"
 
 

@@ -54,7 +54,7 @@ class HeldJournal:
 
 @contextmanager
 def held_journal(
-    path: Path | None, client: "Client", kinds: "Kinds", sink: "TokenSink | None"
+    journal_path: Path | None, client: "Client", kinds: "Kinds", sink: "TokenSink | None"
 ) -> Iterator[HeldJournal]:
     """Hold the journal, if there is one, and settle first what earlier runs left unconfirmed in it.
 
@@ -62,20 +62,21 @@ def held_journal(
         OutputFailed: see `Journal`.
         ConfigurationError: it holds unconfirmed writes to another service.
     """
-    if path is None:
+    if journal_path is None:
         yield HeldJournal()
         return
     from reconciler.engine.apply import recover
     from reconciler.engine.apply.journal import Journal
 
-    with Journal(path) as journal:
+    with Journal(journal_path) as journal:
         held = HeldJournal(journal)
         left = journal.interrupted
         if left is not None:
             LOG.info("%s", left)
             if left.unconfirmed and left.service != client.api_url:
                 raise ConfigurationError(
-                    f"{path} holds unconfirmed writes to {left.service}; run there first, or name another journal"
+                    f"{journal_path} holds unconfirmed writes to {left.service}; run there first, or name another "
+                    "journal"
                 )
             for recovered in recover(left, client, kinds, sink):
                 LOG.log(logging.INFO if recovered.settled else logging.WARNING, "%s", recovered)

@@ -46,23 +46,23 @@ class Command(click.Command):
             formatter.write("".join(f"  {example}\n" for example in examples.split(";  ")))
 
 
-def short_option(text: Callable[[click.Context], str], words: str) -> click.Option:
+def short_option(text_of: Callable[[click.Context], str], words: str) -> click.Option:
     """Return the option `-h`, which prints a text and ends the command; `words` explain it."""
-    return text_option(["-h", "short_help"], text, words)
+    return text_option(["-h", "short_help"], text_of, words)
 
 
-def text_option(names: list[str], text: Callable[[click.Context], str], words: str) -> click.Option:
+def text_option(flags: list[str], text_of: Callable[[click.Context], str], words: str) -> click.Option:
     """Return an option that prints a text and ends the command; `words` explain it.
 
     Unlike click's own, it fails as every result does that cannot be written.
     """
 
-    def show(context: click.Context, _option: click.Parameter, value: bool) -> None:
-        if value and not context.resilient_parsing:
-            write_stdout(f"{text(context)}\n")
+    def show(context: click.Context, _option: click.Parameter, is_set: bool) -> None:
+        if is_set and not context.resilient_parsing:
+            write_stdout(f"{text_of(context)}\n")
             context.exit()
 
-    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
+    return click.Option(flags, is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
 
 
 HELP_OPTION = text_option(["--help"], click.Context.get_help, "Show this message and exit.")
@@ -80,6 +80,6 @@ def write_text(formatter: click.HelpFormatter, text: str) -> None:
         formatter.write_text(" ".join(text.split()))
 
 
-def records(context: click.Context, options: Iterable[click.Parameter]) -> list[tuple[str, str]]:
+def records(context: click.Context, parameters: Iterable[click.Parameter]) -> list[tuple[str, str]]:
     """Return the lines about options."""
-    return [record for option in options if (record := option.get_help_record(context))]
+    return [record for option in parameters if (record := option.get_help_record(context))]

@@ -104,15 +104,15 @@ def init(
         LOG.info("%s", f"  the image      {pieces.image}")
     if new:
         _tell_next(groups, shared=Path(CONFIGURATION) in new)
-    return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
+    return of_targets(complete=not linked and (exported is None or exported.whole), any_target=new)
 
 
-def _by_folder(files: Iterable[Path]) -> Iterator[str]:
+def _by_folder(file_paths: Iterable[Path]) -> Iterator[str]:
     """Yield each file at the top, then a line for each folder there, with the number of its files."""
     from reconciler.model.wording import counted
 
     numbers: dict[str, int] = {}
-    for path in sorted(files):
+    for path in sorted(file_paths):
         if len(path.parts) == 1:
             yield str(path)
         else:
@@ -152,6 +152,6 @@ def _export(connection: ConnectionOptions, output: OutputOptions, groups: tuple[
             all_kinds(),
             folder=MANIFESTS_FOLDER,
             layout=Layout(as_set=True),
-            keep=True,
+            keep_existing=True,
             progress=progress,
         )

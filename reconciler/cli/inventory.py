@@ -218,5 +218,5 @@ def _obstacle(sources: SourceOptions, top: Path) -> str:
     return incomplete(top, [Path(path) for path in paths])
 
 
-def _real(paths: Sequence[str]) -> set[str]:
-    return {os.path.realpath(path) for path in paths}
+def _real(file_paths: Sequence[str]) -> set[str]:
+    return {os.path.realpath(path) for path in file_paths}

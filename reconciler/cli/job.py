@@ -176,12 +176,12 @@ def _publish_nothing(_document: "RunDocument") -> None:
     pass
 
 
-def _publish_plan(output: OutputOptions, connection: ConnectionOptions, parts: int, saved: "RunDocument") -> None:
+def _publish_plan(output: OutputOptions, connection: ConnectionOptions, part_count: int, saved: "RunDocument") -> None:
     """Write the pipeline that applies a plan, and post a whole plan on the merge request whose pipeline this is."""
     from reconciler.cli.results import plain_style
     from reconciler.reports import render_plan
 
-    write_pipeline(saved, parts)
+    write_pipeline(saved, part_count)
     if _merge_request():
         _post_note(connection, render_plan(saved, "markdown", plain_style(output)))
 
@@ -203,19 +203,19 @@ def keep_issue(connection: ConnectionOptions, saved: "RunDocument") -> None:
             LOG.info("%s", kept_issue(client, os.environ.get("CI_PROJECT_ID", ""), DRIFT, saved))
 
 
-def write_pipeline(saved: "RunDocument", parts: int = 1) -> None:
+def write_pipeline(saved: "RunDocument", part_count: int = 1) -> None:
     """Write the pipeline that applies a whole plan of the default branch, if the job names the image for it.
 
     Args:
         saved: the plan.
-        parts: how many jobs apply it, side by side.
+        part_count: how many jobs apply it, side by side.
     """
     image, branch = os.environ.get("RECONCILER_IMAGE"), os.environ.get("CI_COMMIT_BRANCH")
     if image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
-        save(PIPELINE, json.dumps(apply_pipeline(image, parts, is_empty=not any(saved.changes)), indent=2) + "\n")
+        save(PIPELINE, json.dumps(apply_pipeline(image, part_count, is_empty=not any(saved.changes)), indent=2) + "\n")
 
 
-def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, Any]:
+def apply_pipeline(image: str, part_count: int, *, is_empty: bool) -> Mapping[str, Any]:
     """Return the pipeline that applies a plan. The next push does not cancel it while it waits for somebody.
 
     A plan that does nothing leaves nothing for anybody to start, and deploys to no environment: its pipeline only keeps
@@ -235,7 +235,7 @@ def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, An
         "default": {"image": {"name": image, "entrypoint": [""]}, **_tags()},
         "variables": {"GIT_DEPTH": "0"},
     }
-    if parts == 1:
+    if part_count == 1:
         alone = {"stage": "deploy", "needs": [review], **start, **deploys, "resource_group": environment, **apply}
         return whole | {"reconciler-apply": alone | {"artifacts": _artifacts("junit.xml")}}
     return whole | {
@@ -248,7 +248,7 @@ def apply_pipeline(image: str, parts: int, *, is_empty: bool) -> Mapping[str, An
         },
         "reconciler-apply": {
             "stage": "test",
-            "parallel": parts,
+            "parallel": part_count,
             "needs": [review, {"job": "reconciler-approve", "artifacts": False}],
             # Whoever starts reconciler-approve deploys; these take the variables of the environment.
             **({} if is_empty else {"environment": {"name": environment, "action": "access"}}),

@@ -60,14 +60,14 @@ class KeptWording:
         """The remedy for a token that does not suffice."""
         return f"set {OWN_TOKEN} to a token with the scope api that may {self.right} there"
 
-    def remedy(self, error: ReconcilerError) -> str:
+    def remedy(self, refusal: ReconcilerError) -> str:
         """Return the remedy for a refusal; empty if there is none."""
         reasons = {
             Unauthorized: f"the token is not valid there (CI job tokens may not {self.right}): ",
             Forbidden: f"the token may not {self.right} there: ",
             NotFound: f"there is no such {self.place}, or the token may not see it: ",
         }
-        reason = next((words for kind, words in reasons.items() if isinstance(error, kind)), None)
+        reason = next((words for kind, words in reasons.items() if isinstance(refusal, kind)), None)
         return f"; {reason}{self.wanted}" if reason else ""
 
 
@@ -99,9 +99,9 @@ def keeping(subject: KeptWording) -> Iterator[None]:
         refused(subject, error, strict=False)
 
 
-def refused(subject: KeptWording, error: ReconcilerError, *, strict: bool) -> int:
+def refused(subject: KeptWording, refusal: ReconcilerError, *, strict: bool) -> int:
     """Log why nothing is kept, and what to do; return the exit code."""
-    LOG.error("%s: %s%s", subject.refused, error, subject.remedy(error))
+    LOG.error("%s: %s%s", subject.refused, refusal, subject.remedy(refusal))
     return 1 if strict else 0
 
 
@@ -126,7 +126,7 @@ def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
     )
 
 
-def _issue_text(saved: "RunDocument", before: "Memory") -> str:
+def _issue_text(saved: "RunDocument", memory: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
     from reconciler.document.compare import new_in
     from reconciler.document.document import utc
@@ -140,24 +140,24 @@ def _issue_text(saved: "RunDocument", before: "Memory") -> str:
         f"Live settings differ from the manifests. {origin} reconciler updates this issue in place, and closes it when "
         "everything is in order."
     ]
-    news = new_in(saved, before.marks)
-    if before.marks and not news.is_empty:
+    news = new_in(saved, memory.marks)
+    if memory.marks and not news.is_empty:
         new = replace(news, known=None)
-        parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
+        parts += [f"# New since {memory.time}", render_plan(new, "markdown", style), "# Everything"]
     return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown", style)))
 
 
-def _assignees(saved: "RunDocument", responsible: "Responsible", before: "Memory") -> Sequence[str]:
+def _assignees(saved: "RunDocument", responsible: "Responsible", memory: "Memory") -> Sequence[str]:
     """Return the usernames of those who are responsible for targets in which something is new."""
     from reconciler.document.compare import new_in
 
-    news = new_in(saved, before.marks)
+    news = new_in(saved, memory.marks)
     labels = [seen.labels for seen in news.targets if seen.target in news.differing]
     owners = (responsible.get(name, {}).get(value, ()) for own in labels for name, value in own.items())
     return list(dict.fromkeys(username for usernames in owners for username in usernames))
 
 
-def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
+def merge_request(project_path: str | None, iid: int | None) -> "MergeRequest":
     """Return the merge request that a note is about.
 
     Raises:
@@ -170,11 +170,11 @@ def merge_request(project: str | None, iid: int | None) -> "MergeRequest":
             "this is not the pipeline of a merge request: CI_MERGE_REQUEST_IID is not set; run the job where "
             "$CI_PIPELINE_SOURCE is merge_request_event, or give --merge-request"
         )
-    if project is None:
+    if project_path is None:
         raise ConfigurationError(
             "no project: neither CI_MERGE_REQUEST_PROJECT_ID nor CI_PROJECT_ID is set; give --project"
         )
-    return MergeRequest(project, iid)
+    return MergeRequest(project_path, iid)
 
 
 def job_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
@@ -186,7 +186,7 @@ def job_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
     token = os.environ.get(OWN_TOKEN, "").strip()
     if not token:
         raise ConfigurationError(f"no token (CI job tokens may not {subject.right}): {subject.wanted}")
-    return open_client(replace(connection, api_url=os.environ.get("CI_API_V4_URL")), token=token)
+    return open_client(replace(connection, api_url=os.environ.get("CI_API_V4_URL")), given_token=token)
 
 
 def note_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
@@ -209,4 +209,4 @@ def note_client(connection: ConnectionOptions, subject: KeptWording) -> "Client"
                 f"the token is for {checked_api_url(connection)}, and the {subject.place} is at {job}: {subject.wanted}"
             )
         connection = replace(connection, api_url=job)
-    return open_client(connection, token=own or None)
+    return open_client(connection, given_token=own or None)

@@ -108,12 +108,12 @@ def _inputs(sources: SourceOptions) -> "Inputs":
     return inputs_of(sources, partial(tokens_of, ConnectionOptions()))
 
 
-def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests":
+def _with_named(manifests: "Manifests", target_patterns: tuple[str, ...]) -> "Manifests":
     """Add the projects that are named in full to the groups that their paths begin with."""
     from reconciler.manifests import Member
     from reconciler.model.targets import Level
 
-    named = [target for target in targets if "/" in target and not set(target) & set("*?[]")]
+    named = [target for target in target_patterns if "/" in target and not set(target) & set("*?[]")]
     if not (manifests.index.groups and named):
         return manifests
     documented = [str(each.target.ref) for each in manifests.desired.targets if each.target.level is Level.PROJECT]
@@ -126,13 +126,13 @@ def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests"
     )
 
 
-def _explained(targets: "Iterable[DesiredTarget]", manifests: "Manifests", field: str) -> str:
+def _explained(desired_targets: "Iterable[DesiredTarget]", manifests: "Manifests", field: str) -> str:
     """Return the layers that set a field of each target.
 
     Raises:
         UsageError: no manifest sets it.
     """
-    explained = "".join(_explanation(target, manifests, field) for target in targets)
+    explained = "".join(_explanation(target, manifests, field) for target in desired_targets)
     if not explained:
         raise UsageError(f"no manifest sets {field} for the selected targets")
     return explained

@@ -26,6 +26,7 @@ from reconciler.errors import ConfigurationError, ReconcilerError
 )
 @click.option(
     "--project",
+    "project_path",
     envvar=["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"],
     metavar="PROJECT",
     help="ID or path of the merge request's project. CI jobs know it.",
@@ -40,7 +41,7 @@ from reconciler.errors import ConfigurationError, ReconcilerError
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if the note cannot be posted.")
 def note(
-    *, connection: ConnectionOptions, file: Path, name: str, project: str | None, iid: int | None, strict: bool
+    *, connection: ConnectionOptions, file: Path, name: str, project_path: str | None, iid: int | None, strict: bool
 ) -> int:
     """Post or update one note on a merge request.
 
@@ -50,7 +51,7 @@ def note(
     from reconciler.reports.note import post_note
 
     try:
-        place = merge_request(project, iid)
+        place = merge_request(project_path, iid)
         _refuse_link(file)
         text = read_file(file)
         with note_client(connection, NOTE) as client:

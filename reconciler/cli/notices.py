@@ -29,18 +29,18 @@ MAX_NOTICE_LENGTH = 3000
 """Characters of a message; Slack shortens longer ones, and Mattermost refuses them."""
 
 
-def webhook(url: str | None, connection: "ConnectionOptions") -> "Webhook | None":
+def webhook(webhook_url: str | None, connection: "ConnectionOptions") -> "Webhook | None":
     """Return the webhook of `--notify`, which trusts the same certificates as the client; None without a URL.
 
     Raises:
         UsageError: the URL is not usable; it is not shown.
         ConfigurationError: the certificates cannot be read.
     """
-    if not url:
+    if not webhook_url:
         return None
     from reconciler.service.webhook import Webhook
 
-    return Webhook(url, insecure_http=connection.insecure_http, ca_file=trusted(connection)[0])
+    return Webhook(webhook_url, insecure_http=connection.insecure_http, ca_file=trusted(connection)[0])
 
 
 def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
@@ -98,9 +98,9 @@ def _named(words: str, targets: "Iterable[Target]") -> str:
     return f"{words} {', '.join(names[:MAX_LISTED_NOTICES])}{more}" if names else ""
 
 
-def _post(hook: "Webhook", service: str, facts: Iterable[str]) -> None:
+def _post(hook: "Webhook", service: str, sentences: Iterable[str]) -> None:
     """Post a message; log an error if that fails."""
-    lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, facts)), *_job()]
+    lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, sentences)), *_job()]
     try:
         with heeding(patience=1):
             hook.post("\n".join(lines)[:MAX_NOTICE_LENGTH])

@@ -46,7 +46,7 @@ LOG = logging.getLogger("reconciler")
 SPAN = timedelta(days=30)
 """How far back audit events are read where no inventory tells of an apply."""
 
-WHOLE_PLAN_FORMATS = ("fleet", "json")
+WHOLE_PLAN_FORMATS = ("audit", "fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
 
 
@@ -106,7 +106,7 @@ def plan(
             in_job=job is not None,
             records_commit=out is not None or "json" in output.formats,
         )
-    code = write_plan(saved, output, job, out, now=client.now, detailed=detailed_exitcode)
+    code = write_plan(saved, output, job, out, current_time=client.now, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code
 
@@ -137,7 +137,12 @@ def plan(
     is_flag=True,
     help="Also report changes that were put back since the baseline, or --after: one request for each target.",
 )
-@click.option("--after", metavar="TIME", help="With --restored: since a day (2026-11-20), or for a duration (7d).")
+@click.option(
+    "--after",
+    "restored_after",
+    metavar="TIME",
+    help="With --restored: since a day (2026-11-20), or for a duration (7d).",
+)
 def drift(
     *,
     sources: SourceOptions,
@@ -149,7 +154,7 @@ def drift(
     baseline: Path | None,
     who: bool,
     restored: bool,
-    after: str | None,
+    restored_after: str | None,
 ) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
@@ -176,9 +181,9 @@ def drift(
     from reconciler.reports import render_plan
 
     check_outputs("plan", output, ("--baseline", baseline), sources=sources, connection=connection)
-    if after is not None and not restored:
+    if restored_after is not None and not restored:
         raise UsageError("--after goes with --restored")
-    if restored and after is None and baseline is None:
+    if restored and restored_after is None and baseline is None:
         raise UsageError("--restored goes with --baseline FILE or --after TIME, such as --after 7d")
     hook = webhook(output.notify, connection)
     inputs = inputs_of(sources, partial(tokens_of, connection, output.notify))
@@ -187,7 +192,7 @@ def drift(
         opened_inventory(client, sources, planning, connection, applies=max(_applies(output), int(who))) as inventory,
     ):
         before = _baseline(baseline, client.api_url, job)
-        since = _restored_after(after, client.now(), before)
+        since = _restored_after(restored_after, client.now(), before)
         who_after = (inventory.applies[0].when if inventory.applies else client.now() - SPAN) if who else None
         saved = draw(
             client,
@@ -212,7 +217,7 @@ def drift(
     told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
     silent = news.is_empty and not (any(saved.findings("restored")) or told)
     silent = silent and output.format == "text"
-    write_result(write, output, job=job, fleet=saved, now=client.now, silent=silent)
+    write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)
     return of_plan(news, detailed=True, allow_problems=output.allow_problems)
 
@@ -222,7 +227,9 @@ def _applies(output: OutputOptions) -> int:
     return MAX_LISTED_APPLIES if output.formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
-def _restored_after(after: str | None, now: "datetime", before: "RunDocument | None") -> "datetime | None":
+def _restored_after(
+    restored_after: str | None, now: "datetime", baseline_plan: "RunDocument | None"
+) -> "datetime | None":
     """Return since when changes that were put back are told: since a day or a duration, else since the baseline.
 
     Raises:
@@ -230,23 +237,23 @@ def _restored_after(after: str | None, now: "datetime", before: "RunDocument | N
     """
     from datetime import UTC, date, datetime, time
 
-    if after is None:
-        return before.created_at if before else None
+    if restored_after is None:
+        return baseline_plan.created_at if baseline_plan else None
     try:
-        moment = datetime.combine(date.fromisoformat(after), time(), UTC)
+        moment = datetime.combine(date.fromisoformat(restored_after), time(), UTC)
     except ValueError:
         try:
-            moment = now - duration("--after", after)
+            moment = now - duration("--after", restored_after)
         except UsageError:
             raise UsageError(
-                f"--after takes a day, such as 2026-11-20, or a duration, such as 7d; not {after}"
+                f"--after takes a day, such as 2026-11-20, or a duration, such as 7d; not {restored_after}"
             ) from None
     if moment > now:
-        raise UsageError(f"--after {after} is in the future")
+        raise UsageError(f"--after {restored_after} is in the future")
     return moment
 
 
-def _baseline(file: Path | None, api_url: str, job: Job | None) -> "RunDocument | None":
+def _baseline(baseline_file: Path | None, api_url: str, job: Job | None) -> "RunDocument | None":
     """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
 
     Raises:
@@ -255,22 +262,22 @@ def _baseline(file: Path | None, api_url: str, job: Job | None) -> "RunDocument 
     """
     from reconciler.document.document import is_about
 
-    if file is None:
+    if baseline_file is None:
         return None
     try:
-        before = read_plan(file)
+        before = read_plan(baseline_file)
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        if job and file == job.last_drift:
+        if job and baseline_file == job.last_drift:
             write_stderr("no earlier run of this job has left a report of drift; without a baseline everything is new")
             return None
-        advice = f"check the path, or write it: reconciler drift --report json={file}"
-        write_stderr(f"{file} does not exist; without a baseline everything is new: {advice}")
+        advice = f"check the path, or write it: reconciler drift --report json={baseline_file}"
+        write_stderr(f"{baseline_file} does not exist; without a baseline everything is new: {advice}")
         return None
     except Outdated:
-        write_stderr(f"{file} was written by an older reconciler; without a baseline everything is new")
+        write_stderr(f"{baseline_file} was written by an older reconciler; without a baseline everything is new")
         return None
     if not is_about(before.service, api_url):
-        raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")
+        raise PlanRefused(f"{baseline_file}: the baseline is about {before.service!r}, and this is {api_url!r}")
     return before

@@ -25,7 +25,7 @@ from reconciler.document.plans import plan_of, rename, with_plan
 from reconciler.document.stored import load_report
 from reconciler.engine.basis import successions, with_basis
 from reconciler.engine.compare.creation import variables_of
-from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.compare.revert import Reversal
 from reconciler.engine.compare.selection import read_shard
 from reconciler.engine.plan import draw_plan, plan
 from reconciler.engine.run import Run, Scope
@@ -120,14 +120,18 @@ def _warn_of_variables(drawn: Plan) -> None:
 
 
 def draw_way_back(
-    client: Client, apply: ChosenApply, selection: SelectionOptions, planning: PlanningOptions, output: OutputOptions
+    client: Client,
+    chosen_apply: ChosenApply,
+    selection: SelectionOptions,
+    planning: PlanningOptions,
+    output: OutputOptions,
 ) -> RunDocument:
     """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
 
     Raises:
         PlanRefused: the file is not such a report, was edited, or is about another service or another apply.
     """
-    file, logged, kinds = apply.file, apply.logged, all_kinds()
+    file, logged, kinds = chosen_apply.file, chosen_apply.logged, all_kinds()
     try:
         text = read_file(file)
         with naming_document(file):
@@ -140,23 +144,23 @@ def draw_way_back(
     if logged and logged.when != report.finished_at:
         raise PlanRefused(
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
-            f"{short(apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
+            f"{short(chosen_apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
-    way_back = WayBack(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
-    left = select(way_back.left, selection)
+    reversal = Reversal(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
+    left = select(reversal.applied_state, selection)
     with warnings_last(), watched(client.traffic, output) as progress:
         back = draw_plan(
             left,
             client,
             kinds,
-            make=way_back.plan,
+            make=reversal.plan,
             progress=progress,
             api_url=client.api_url,
             follow_moved=client.follows_moved,
         )
     saved = _saved(client, back, left.digest, planning, in_job=False)
     commit = (logged.manifests if logged else "") or report.commit
-    return replace(saved, reverts=apply.name, commit=commit, narrowed=selection.narrowed)
+    return replace(saved, reverts=chosen_apply.name, commit=commit, narrowed=selection.narrowed)
 
 
 def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, *, in_job: bool) -> RunDocument:
@@ -172,16 +176,16 @@ def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, 
     return with_plan(head, drawn)
 
 
-def _failed_before(file: str | None) -> frozenset[Address] | None:
+def _failed_before(report_path: str | None) -> frozenset[Address] | None:
     """Return the addresses of the changes that a previous run did not do, by its report; None without one."""
-    if file is None:
+    if report_path is None:
         return None
-    report = read_report(Path(file))
+    report = read_report(Path(report_path))
     if report.reverts:
-        raise UsageError(f"{file} is the report of a revert; finish that with: {report.finish}")
+        raise UsageError(f"{report_path} is the report of a revert; finish that with: {report.finish}")
     failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
     if not failed:
-        LOG.info("Nothing failed in %s.", file)
+        LOG.info("Nothing failed in %s.", report_path)
     return failed
 
 

@@ -19,7 +19,7 @@ from reconciler.engine.apply import DONE_BEFORE, Application
 from reconciler.engine.lookups import look_up
 from reconciler.errors import InventoryNotStored, OutputFailed, ServiceError
 from reconciler.kinds import all_kinds
-from reconciler.memory.absence import HELD_UP, stale_absences
+from reconciler.memory.absence import WITHHELD, stale_absences
 from reconciler.memory.ancestry import Ancestry
 from reconciler.memory.apply_log import Apply, KilledRun
 from reconciler.memory.clone import clone_of
@@ -58,7 +58,7 @@ def checked(inventory: OpenInventory, saved: RunDocument) -> tuple[RunDocument, 
     passing = [
         finding
         for finding in saved.findings("stays")
-        if finding.reason == NO_LIST or finding.reason.startswith(HELD_UP)
+        if finding.reason == NO_LIST or finding.reason.startswith(WITHHELD)
     ]
     saved = replace(saved, items=tuple(item for item in saved.items if item not in passing))
     history, basis, store = _history(inventory, saved), saved.inventory, inventory.store
@@ -91,12 +91,12 @@ def marked(inventory: OpenInventory, saved: RunDocument, began_at: datetime) -> 
 
 def store(
     inventory: OpenInventory,
-    plan: RunDocument,
+    saved_plan: RunDocument,
     report: RunDocument,
     code: int,
     *,
     canary: str,
-    first: Collection[Target] | None,
+    canary_targets: Collection[Target] | None,
     application: Application,
     client: Client,
 ) -> int:
@@ -107,11 +107,11 @@ def store(
 
     Args:
         inventory: as it was opened for the run.
-        plan: which was applied.
+        saved_plan: which was applied.
         report: of the run.
         code: the exit code so far.
         canary: the option.
-        first: see `Projection`.
+        canary_targets: see `Projection`.
         application: the run.
         client: the service.
     """
@@ -124,10 +124,10 @@ def store(
         change, commit = partial(undone, report), report.commit or ""
     elif basis is not None:
         commit = basis.commit
-        history = _history(inventory, plan) or Ancestry(repository(Path()) or Path(), commit)
+        history = _history(inventory, saved_plan) or Ancestry(repository(Path()) or Path(), commit)
         numbered = replace(report, targets=_numbered(report.targets, basis.seen, application, client))
-        planned = tuple(plan.changes)
-        change = Projection(numbered, basis, history, all_kinds(), planned, application.read, first).onto
+        planned = tuple(saved_plan.changes)
+        change = Projection(numbered, basis, history, all_kinds(), planned, application.read, canary_targets).onto
     if change(stored.inventory) == stored.inventory and not report.made.writes:
         return code
     apply = replace(_told(report), manifests=commit, service=place.service, result=code, canary=canary)
@@ -145,26 +145,28 @@ def _as_it_is(inventory: Inventory) -> Inventory:
     return inventory
 
 
-def _history(inventory: OpenInventory, plan: RunDocument) -> Ancestry | None:
+def _history(inventory: OpenInventory, saved_plan: RunDocument) -> Ancestry | None:
     """Return the history of the plan's commit; that of the checkout for manifests that are not as committed."""
-    if inventory.ancestry is not None and plan.inventory is not None and plan.inventory.commit:
-        return replace(inventory.ancestry, head=plan.inventory.commit)
+    if inventory.ancestry is not None and saved_plan.inventory is not None and saved_plan.inventory.commit:
+        return replace(inventory.ancestry, head=saved_plan.inventory.commit)
     return inventory.ancestry
 
 
-def _numbered(targets: Sequence[Seen], seen: Inventory, application: Application, client: Client) -> tuple[Seen, ...]:
+def _numbered(
+    seen_targets: Sequence[Seen], inventory: Inventory, application: Application, client: Client
+) -> tuple[Seen, ...]:
     """Return targets with the IDs without which the inventory has no names for them; some may wait for a later run."""
-    names = target_names(seen)
+    names = target_names(inventory)
     lacking = {
         target.target: Reference(target.target.level, str(target.target.ref))
-        for target in targets
+        for target in seen_targets
         if target.digest and not names(target.target, target.id)
     }
     learned = {target: application.numbers.known(place) for target, place in lacking.items()}
     asked = {place: target for target, place in lacking.items() if learned[target] is None}
     with suppress(ServiceError):
         learned |= {asked[place]: number for place, number in look_up(asked, client).items() if isinstance(number, int)}
-    return tuple(replace(target, id=learned.get(target.target, target.id)) for target in targets)
+    return tuple(replace(target, id=learned.get(target.target, target.id)) for target in seen_targets)
 
 
 def _told(report: RunDocument) -> Apply:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import Job, OutputOptions
-from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr
+from reconciler.cli.outputs import AUDIT, FLEET, attempt_all, is_terminal, save_fleet, save_tables, write_stderr
 from reconciler.cli.progress import is_coloured
 from reconciler.cli.settings import configured
 from reconciler.cli.stdout import write_stdout
@@ -38,7 +38,7 @@ def write_plan(
     job: Job | None,
     out: Path | None = None,
     *,
-    now: Callable[[], datetime] = clock.now,
+    current_time: Callable[[], datetime] = clock.now,
     detailed: bool = False,
 ) -> ExitCode:
     """Write a plan and, if `out` is given, its document; return the exit code, see `of_plan`."""
@@ -46,7 +46,9 @@ def write_plan(
     from reconciler.reports import render_plan
 
     documents = {} if out is None else {out: stored.save(saved)}
-    write_result(partial(render_plan, saved), output, job=job, documents=documents, fleet=saved, now=now)
+    write_result(
+        partial(render_plan, saved), output, job=job, document_texts=documents, fleet=saved, current_time=current_time
+    )
     return of_plan(saved, detailed=detailed, allow_problems=output.allow_problems)
 
 
@@ -56,7 +58,7 @@ def write_report(report: "RunDocument", output: OutputOptions, job: Job | None, 
     from reconciler.reports import render_report
 
     documents = {} if out is None else {out: stored.save(report)}
-    write_result(partial(render_report, report), output, job=job, documents=documents)
+    write_result(partial(render_report, report), output, job=job, document_texts=documents)
     return of_report(report, allow_problems=output.allow_problems)
 
 
@@ -65,9 +67,9 @@ def write_result(
     output: OutputOptions,
     *,
     job: Job | None = None,
-    documents: Mapping[Path, str] = NO_DOCUMENTS,
+    document_texts: Mapping[Path, str] = NO_DOCUMENTS,
     fleet: "RunDocument | None" = None,
-    now: Callable[[], datetime] = clock.now,
+    current_time: Callable[[], datetime] = clock.now,
     silent: bool = False,
     precious: bool = False,
 ) -> None:
@@ -77,9 +79,9 @@ def write_result(
         write: the result in each format.
         output: the options.
         job: the CI job, which keeps histories and announces plans.
-        documents: the texts of further files.
+        document_texts: the texts of further files.
         fleet: what a fleet page is about, and its history.
-        now: returns the time by the clock of the run.
+        current_time: returns the time by the clock of the run.
         silent: whether nothing goes to stdout.
         precious: whether the result goes to stderr if stdout fails.
 
@@ -96,11 +98,13 @@ def write_result(
                 write_stderr(write("text", plain))
             raise
 
-    saves = [partial(save, path, text) for path, text in documents.items()]
+    saves = [partial(save, path, text) for path, text in document_texts.items()]
 
     def put(format_: str, path: Path) -> None:
         if fleet is not None and format_ == FLEET:
-            save_fleet(fleet, path, plain, now())
+            save_fleet(fleet, path, plain, current_time())
+        elif fleet is not None and format_ == AUDIT:
+            save_tables(fleet, path)
         else:
             save(path, write(format_, plain))
 

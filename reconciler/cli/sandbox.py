@@ -71,7 +71,7 @@ DEFAULT_TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend se
     help="Time of a small read; other requests take theirs in proportion. 60 with --workers.",
 )
 @click.option("--rate-limit", metavar="N/SECONDS", help="Answer 429 beyond this rate.")
-@click.option("--fail", "faults", multiple=True, metavar="SPEC", help="Inject a fault; repeatable.")
+@click.option("--fail", "fault_specs", multiple=True, metavar="SPEC", help="Inject a fault; repeatable.")
 def sandbox(
     *,
     port: int,
@@ -83,7 +83,7 @@ def sandbox(
     workers: int | None,
     cost: int | None,
     rate_limit: str | None,
-    faults: tuple[str, ...],
+    fault_specs: tuple[str, ...],
 ) -> int:
     """Serve an embedded GitLab-compatible service to rehearse on. Ctrl-C stops it."""
     from reconciler import sandbox as service
@@ -102,7 +102,7 @@ def sandbox(
             workers=workers,
             cost_ms=(SMALL_READ if workers else 0) if cost is None else cost,
             rate_limit=rate_limit,
-            faults=faults,
+            faults=fault_specs,
             dialect=dialect,
             ready=lambda url: click.echo(f"Serving {url}; {tokens}. Ctrl-C ends it.", err=True),
         )
@@ -113,10 +113,10 @@ def sandbox(
     return 0
 
 
-def _port_error(port: int, error: OSError) -> str:
+def _port_error(port: int, os_error: OSError) -> str:
     """Return the error about a port that the sandbox cannot listen on."""
     in_use = "in use, perhaps by another sandbox of reconciler: stop that, or"
-    reason = in_use if error.errno == EADDRINUSE else f"{error.strerror};"
+    reason = in_use if os_error.errno == EADDRINUSE else f"{os_error.strerror};"
     return f"--port {port}: {reason} take --port {port + 1 if port < LAST_PORT else 0}"
 
 

@@ -109,14 +109,14 @@ def trusted(connection: ConnectionOptions) -> tuple[str | None, bool]:
 
 
 def open_client(
-    connection: ConnectionOptions, *, brisk: bool = False, token: str | None = None, reads_moved: bool = True
+    connection: ConnectionOptions, *, brisk: bool = False, given_token: str | None = None, reads_moved: bool = True
 ) -> "Client":
     """Return a client for the configured service; no request is made yet.
 
     Args:
         connection: the options.
         brisk: whether to give up soon on a service that cannot be reached or is out of order.
-        token: used instead of the configured one.
+        given_token: used instead of the configured one.
         reads_moved: whether what has moved is read where it is now, unless it may be written to there anyway.
 
     Raises:
@@ -137,9 +137,9 @@ def open_client(
         reads_moved=reads_moved or connection.follow_moved,
     )
     if brisk:
-        policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
+        policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, first_tries=1)
     url, (ca_file, besides) = checked_api_url(connection), trusted(connection)
-    return Client(url, token or _token(connection), ca_file=ca_file, besides=besides, policy=policy)
+    return Client(url, given_token or _token(connection), ca_file=ca_file, besides=besides, policy=policy)
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def connected(
 ) -> "Iterator[Client]":
     """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
     token = reading_token() if only_reads else None
-    with open_client(connection, brisk=brisk, token=token, reads_moved=reads_moved) as client:
+    with open_client(connection, brisk=brisk, given_token=token, reads_moved=reads_moved) as client:
         try:
             yield client
         except KeyboardInterrupt:

@@ -74,7 +74,7 @@ def doctor(
     else:
         diagnosis = _check(sources, selection, connection, output, read_only=read_only)
     write_result(partial(render_diagnosis, diagnosis), output)
-    return of_targets(complete=not diagnosis.counts.error, targets=diagnosis.targets or diagnosis.pipeline)
+    return of_targets(complete=not diagnosis.counts.error, any_target=diagnosis.targets or diagnosis.pipeline)
 
 
 def _check(
@@ -161,7 +161,7 @@ def _pipeline_project() -> "PipelineProject":
 
 
 def _check_targets(
-    run: "Run", client: "Client", service: "ServiceCheck", rate: str | None, *, read_only: bool
+    run: "Run", client: "Client", service_check: "ServiceCheck", rate: str | None, *, read_only: bool
 ) -> "Diagnosis":
     """Read the targets, and check what can be done there; nothing is written."""
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
@@ -171,7 +171,7 @@ def _check_targets(
 
     read = checked(run)
     reads = client.traffic.requests - client.traffic.retries + archived_check_requests(read)
-    context = context_of(read, service, read_only=read_only)
+    context = context_of(read, service_check, read_only=read_only)
     targets = check_targets(context)
     limit = Rate.parse(rate) if rate else None
     apart = limit.seconds / limit.requests if limit else 0.0
@@ -179,14 +179,14 @@ def _check_targets(
     place = branch_on(client.api_url.removesuffix(API))
     findings = (*check_lists(read.declared.manifests), *(check_inventory(client, *place) if place else ()))
     archived = len(read.archived_left_out)
-    return Diagnosis(service, targets=targets, costs=costs, manifests=findings, archived=archived)
+    return Diagnosis(service_check, targets=targets, costs=costs, manifests=findings, archived=archived)
 
 
 @click.command(cls=Command, epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
-@click.argument("name", required=False, shell_complete=suggestions.schemas)
+@click.argument("schema_name", metavar="[NAME]", required=False, shell_complete=suggestions.schemas)
 @click.option(
     "--write",
-    "folder",
+    "schema_folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Write all schemas into DIR.",
@@ -198,7 +198,7 @@ def _check_targets(
     metavar="DIR",
     help="Exit with 1 if a copy in DIR is not of this version.",
 )
-def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
+def schema(schema_name: str | None, schema_folder: Path | None, copies: Path | None) -> int:
     """Print the JSON Schemas of manifests and outputs.
 
     NAME prints one schema, such as config. Editors with the YAML language server use a copy that a document names:
@@ -214,17 +214,17 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     from reconciler.model.wording import unknown
     from reconciler.schema import NAMES, all_schemas, check_schemas, schema_of, write_schemas
 
-    if sum(each is not None for each in (name, folder, copies)) > 1:
+    if sum(each is not None for each in (schema_name, schema_folder, copies)) > 1:
         raise UsageError("schema takes one of NAME, --write and --check")
     if copies is not None:
         check_schemas(copies, all_kinds())
         return 0
-    if folder is not None:
-        write_schemas(folder, all_kinds())
+    if schema_folder is not None:
+        write_schemas(schema_folder, all_kinds())
         return 0
-    if name is not None and name not in NAMES:
-        raise UsageError(unknown("schema", name, NAMES))
-    chosen = all_schemas(all_kinds()) if name is None else schema_of(name, all_kinds())
+    if schema_name is not None and schema_name not in NAMES:
+        raise UsageError(unknown("schema", schema_name, NAMES))
+    chosen = all_schemas(all_kinds()) if schema_name is None else schema_of(schema_name, all_kinds())
     write_stdout(json.dumps(chosen, indent=2, ensure_ascii=False) + "\n")
     return 0
 

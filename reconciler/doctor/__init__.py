@@ -89,9 +89,9 @@ def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
     return [chain for chain in chains if chain]
 
 
-def _chain(target: TargetPlan, kinds: Kinds) -> int:
-    changes = list(target.changes)
-    if target.creation is not None:
+def _chain(planned: TargetPlan, kinds: Kinds) -> int:
+    changes = list(planned.changes)
+    if planned.creation is not None:
         # one read before the target is created, and one of each part before and after its changes
         parts = {(change.address.section, change.address.part) for change in changes if change.address.section}
         return sum(len(change.requests) for change in changes) + 1 + 2 * len(parts)

@@ -131,31 +131,40 @@ def _ask(reader: Reader, path: str) -> Json | ServiceError:
         return error
 
 
-def _obstacle(response: Json | ServiceError, api_url: str) -> DoctorFinding | None:
+def _obstacle(response_or_error: Json | ServiceError, api_url: str) -> DoctorFinding | None:
     """Return the error that a response means for the service as a whole, if any."""
-    match response:
+    match response_or_error:
         case Unreachable():
             return DoctorFinding(
-                Verdict.ERROR, "reachable", f"{response.failure.summary}: {response.reason}", response.remedy
+                Verdict.ERROR,
+                "reachable",
+                f"{response_or_error.failure.summary}: {response_or_error.reason}",
+                response_or_error.remedy,
             )
         case Moved():
             remedy = "set the URL to the target of the redirect, ending in /api/v4"
-            return DoctorFinding(Verdict.ERROR, "api", response.reason, remedy)
+            return DoctorFinding(Verdict.ERROR, "api", response_or_error.reason, remedy)
         case BadAnswer():
-            return DoctorFinding(Verdict.ERROR, "api", f"not an API: {response.reason}", _better_url(api_url))
+            return DoctorFinding(Verdict.ERROR, "api", f"not an API: {response_or_error.reason}", _better_url(api_url))
         case Forbidden() | NotFound() | Refused() | Unauthorized():
             return None
         case ServiceError():
-            remedy = _over_tls(api_url) if isinstance(response, AnswerLost) else ""
-            return DoctorFinding(Verdict.ERROR, "api", f"not usable now: {response}", remedy or "try again later")
+            remedy = _over_tls(api_url) if isinstance(response_or_error, AnswerLost) else ""
+            return DoctorFinding(
+                Verdict.ERROR, "api", f"not usable now: {response_or_error}", remedy or "try again later"
+            )
     return None
 
 
-def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: str) -> DoctorFinding | None:
+def _no_api(
+    token_record: Json | ServiceError, version_response: Json | ServiceError, api_url: str
+) -> DoctorFinding | None:
     """Return an error if neither response comes from an API."""
-    if isinstance(version, NotFound | Refused) and isinstance(record, ServiceError):
-        return DoctorFinding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
-    if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
+    if isinstance(version_response, NotFound | Refused) and isinstance(token_record, ServiceError):
+        return DoctorFinding(Verdict.ERROR, "api", f"not an API: {version_response}", _better_url(api_url))
+    if isinstance(version_response, ServiceError) or (
+        isinstance(version_response, dict) and isinstance(version_response.get("version"), str)
+    ):
         return None
     text = "not an API: GET version: the response has no version"
     return DoctorFinding(Verdict.ERROR, "api", text, _better_url(api_url))
@@ -170,17 +179,17 @@ def _over_tls(api_url: str) -> str:
     return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
 
 
-def _refused(error: Unauthorized) -> Token:
-    remedy = error.remedy if isinstance(error, AccountClosed) else NEW_TOKEN
-    return Token(findings=(DoctorFinding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
+def _refused(unauthorized: Unauthorized) -> Token:
+    remedy = unauthorized.remedy if isinstance(unauthorized, AccountClosed) else NEW_TOKEN
+    return Token(findings=(DoctorFinding(Verdict.ERROR, "token", f"refused: {unauthorized.reason}", remedy),))
 
 
-def _token(record: Json | ServiceError, owner_record: Json | ServiceError, caller: Caller, today: date) -> Token:
-    fields: Mapping[str, Json] = record if isinstance(record, dict) else {}
+def _token(token_record: Json | ServiceError, owner_record: Json | ServiceError, caller: Caller, today: date) -> Token:
+    fields: Mapping[str, Json] = token_record if isinstance(token_record, dict) else {}
     owner: Mapping[str, Json] = owner_record if isinstance(owner_record, dict) else {}
     scopes = _strings(fields.get("scopes"))
     token = Token(
-        kind=_kind(record, owner),
+        kind=_kind(token_record, owner),
         owner=caller.name,
         caller=caller,
         scopes=scopes,
@@ -191,12 +200,12 @@ def _token(record: Json | ServiceError, owner_record: Json | ServiceError, calle
     return replace(token, findings=(_identity(token, fields), _scopes(token), _expiry(token, fields, today)))
 
 
-def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
+def _kind(token_record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
     """Return the type of a token."""
     # the record of a token does not name its type: OAuth tokens have no record, and a bot's username names its purpose
-    if isinstance(record, Refused):
+    if isinstance(token_record, Refused):
         return TokenKind.OAUTH
-    if not isinstance(record, dict) or not isinstance(owner.get("bot"), bool):
+    if not isinstance(token_record, dict) or not isinstance(owner.get("bot"), bool):
         return TokenKind.UNKNOWN
     if not owner["bot"]:
         return TokenKind.PERSONAL

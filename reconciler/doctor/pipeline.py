@@ -1,7 +1,7 @@
 """The pipelines of a project: its variables, branch, environment, components and images. See `check_pipeline`."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -58,9 +58,9 @@ class PipelineProject:
     known: Collection[str] = ()
 
 
-def check_pipeline(reader: Reader, project: PipelineProject) -> tuple[DoctorFinding, ...]:
+def check_pipeline(reader: Reader, pipeline_project: PipelineProject) -> tuple[DoctorFinding, ...]:
     """Check the needs of the pipelines of a project, by one request each."""
-    return tuple(_findings(reader, project))
+    return tuple(_findings(reader, pipeline_project))
 
 
 def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[DoctorFinding]:
@@ -75,12 +75,12 @@ def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[Docto
         yield DoctorFinding(Verdict.WARNING, "inventory", said, remedy)
 
 
-def _findings(reader: Reader, project: PipelineProject) -> Iterator[DoctorFinding]:
-    path = f"projects/{quote(project.path, safe='')}"
+def _findings(reader: Reader, pipeline_project: PipelineProject) -> Iterator[DoctorFinding]:
+    path = f"projects/{quote(pipeline_project.path, safe='')}"
     record = _ask(reader.get, path)
     if isinstance(record, ServiceError):
         yield DoctorFinding(
-            Verdict.ERROR, "project", f"{project.path}: {record}", "name a project that the token can see"
+            Verdict.ERROR, "project", f"{pipeline_project.path}: {record}", "name a project that the token can see"
         )
         return
     listed = _ask(reader.pages, f"{path}/variables")
@@ -88,18 +88,18 @@ def _findings(reader: Reader, project: PipelineProject) -> Iterator[DoctorFindin
     if variables is None:
         yield DoctorFinding(Verdict.UNKNOWN, "variables", f"not shown: {listed}", "a Maintainer's token can see them")
     for variable in VARIABLES:
-        yield _variable(variable, variables, project.known)
-    if project.branch:
-        names = {*project.known, *(variables or ())}
+        yield _variable(variable, variables, pipeline_project.known)
+    if pipeline_project.branch:
+        names = {*pipeline_project.known, *(variables or ())}
         yield _push(names, record, all_known=variables is not None)
-        yield _branch(reader, path, project.branch)
+        yield _branch(reader, path, pipeline_project.branch)
     yield _pipeline_variables(record.get("ci_pipeline_variables_minimum_override_role"))
-    environment = _ask(reader.get, f"{path}/protected_environments/{quote(project.environment, safe='')}")
-    yield _environment(environment, project.environment)
-    yield from _components_and_images(reader, project.configuration)
+    environment = _ask(reader.get, f"{path}/protected_environments/{quote(pipeline_project.environment, safe='')}")
+    yield _environment(environment, pipeline_project.environment)
+    yield from _components_and_images(reader, pipeline_project.configuration)
 
 
-def _variable(variable: Variable, variables: dict[str, Json] | None, known: Collection[str]) -> DoctorFinding:
+def _variable(variable: Variable, variables: dict[str, Json] | None, known: Iterable[str]) -> DoctorFinding:
     """Return a finding about a variable: whether it is set, for the right jobs only."""
     record = (variables or {}).get(variable.name)
     if record is not None:
@@ -113,25 +113,25 @@ def _variable(variable: Variable, variables: dict[str, Json] | None, known: Coll
     return DoctorFinding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
 
 
-def _protection(variable: Variable, record: Json) -> DoctorFinding:
+def _protection(variable: Variable, variable_record: Json) -> DoctorFinding:
     """Return a finding about a variable of the project: whether the right jobs get it, masked."""
-    if bool(record.get("protected")) != variable.protected:
+    if bool(variable_record.get("protected")) != variable.protected:
         said, remedy = "protected: merge requests do not get it", "take the protection off"
         if variable.protected:
             said, remedy = "not protected: everybody who can push a branch can read it", "protect it"
         return DoctorFinding(Verdict.WARNING, variable.name, said, remedy)
-    if not record.get("masked"):
+    if not variable_record.get("masked"):
         return DoctorFinding(Verdict.WARNING, variable.name, "not masked: a log could show it", "mask it")
     return DoctorFinding(
         Verdict.OK, variable.name, f"set, {'protected' if variable.protected else 'not protected'}, masked"
     )
 
 
-def _push(names: Collection[str], record: Json, *, all_known: bool) -> DoctorFinding:
+def _push(variable_names: Collection[str], project_record: Json, *, all_known: bool) -> DoctorFinding:
     """Return a finding on the token that pushes the inventory."""
-    if PUSH_TOKEN in names:
+    if PUSH_TOKEN in variable_names:
         return DoctorFinding(Verdict.OK, "push", f"with {PUSH_TOKEN}")
-    allowed = record.get("ci_push_repository_for_job_token_allowed")
+    allowed = project_record.get("ci_push_repository_for_job_token_allowed")
     if allowed:
         return DoctorFinding(Verdict.OK, "push", "with the job token")
     remedy = f"set {PUSH_TOKEN}, or allow the job token to push under Settings > CI/CD > Job token permissions"
@@ -178,15 +178,15 @@ def _covers(rule: Json, branch: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
-def _environment(response: Json | ServiceError, environment: str) -> DoctorFinding:
-    match response:
+def _environment(response_or_error: Json | ServiceError, environment: str) -> DoctorFinding:
+    match response_or_error:
         case NotFound():
             said = f"{environment} is not protected: everybody who may merge may start apply"
             return DoctorFinding(
                 Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)"
             )
         case ServiceError():
-            return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {response}")
+            return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {response_or_error}")
     return DoctorFinding(Verdict.OK, "environment", f"{environment} is protected")
 
 
@@ -206,11 +206,11 @@ def _components_and_images(reader: Reader, configuration: str) -> Iterator[Docto
         yield _published("image", f"image {version}", project, listed, is_there=version in tags)
 
 
-def _published(check_name: str, name: str, project: str, response: object, *, is_there: bool) -> DoctorFinding:
+def _published(check_name: str, name: str, project: str, version_response: object, *, is_there: bool) -> DoctorFinding:
     """Return a finding on a version, by the service's response."""
-    if isinstance(response, ServiceError) and not isinstance(response, NotFound):
-        return DoctorFinding(Verdict.UNKNOWN, check_name, f"{project}: {response}")
-    if isinstance(response, NotFound) or not is_there:
+    if isinstance(version_response, ServiceError) and not isinstance(version_response, NotFound):
+        return DoctorFinding(Verdict.UNKNOWN, check_name, f"{project}: {version_response}")
+    if isinstance(version_response, NotFound) or not is_there:
         remedy = "push its tag there, so that the pipeline of that project publishes it"
         return DoctorFinding(Verdict.ERROR, check_name, f"{project} has no {name}, or the token cannot see it", remedy)
     return DoctorFinding(Verdict.OK, check_name, f"{project} has the {name}")

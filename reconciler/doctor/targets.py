@@ -23,7 +23,7 @@ from reconciler.engine.why import (
     read_membership,
     read_obstacle,
     read_record,
-    record_would_tell,
+    record_explains,
     role_name,
 )
 from reconciler.errors import NotFound, ServiceError
@@ -80,12 +80,12 @@ class CheckContext:
         return self.checked.run.kinds[section.kind].needs
 
 
-def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> CheckContext:
+def context_of(checked: Planned, service_check: ServiceCheck, *, read_only: bool) -> CheckContext:
     """Return the context of a check of the targets of a run.
 
     Args:
         checked: their plan and live state; see `engine.plan.checked`.
-        service: the service and the token.
+        service_check: the service and the token.
         read_only: whether only reading is checked.
     """
     moved = {
@@ -95,7 +95,7 @@ def context_of(checked: Planned, service: ServiceCheck, *, read_only: bool) -> C
     }
     failed = checked.run.scope.failed
     plan = checked.plan if failed is None else restrict(checked.plan, failed)
-    return CheckContext(checked, service, plan, moved, read_only)
+    return CheckContext(checked, service_check, plan, moved, read_only)
 
 
 def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
@@ -149,7 +149,7 @@ def _needs_record(target: DesiredTarget, context: CheckContext) -> bool:
         for section in target.sections
         if any(part.status in REFUSALS for part in context.live.unread(section).values())
     ]
-    return record_would_tell(target.target, refused)
+    return record_explains(target.target, refused)
 
 
 def _needs_role(target: DesiredTarget, context: CheckContext) -> bool:
@@ -160,7 +160,9 @@ def _needs_role(target: DesiredTarget, context: CheckContext) -> bool:
     return writing and any(target.target.level in context.needs(section).readers for section in target.sections)
 
 
-def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, context: CheckContext) -> TargetState:
+def _check(
+    target: DesiredTarget, planned: TargetPlan, target_record: Record | None, context: CheckContext
+) -> TargetState:
     fault, level = None, str(target.target.level)
     absent = context.live.absent.get(target.target.identity)
     if absent is not None:
@@ -169,13 +171,13 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
         fault = DoctorFinding(verdict, level, moved.reason, moved.remedy)
-    elif isinstance(record, Obstacle):
-        fault = DoctorFinding(Verdict.ERROR, level, record.reason, record.remedy)
+    elif isinstance(target_record, Obstacle):
+        fault = DoctorFinding(Verdict.ERROR, level, target_record.reason, target_record.remedy)
     sections = []
     excepted = {finding.address.section for finding in planned.said("excepted")}
     excepted -= {problem.address.section for problem in planned.problems}
     for section in target.sections:
-        state = _check_section(section, record, context)
+        state = _check_section(section, target_record, context)
         if state.read is Permission.NO and section.kind in excepted:
             continue
         if state.read is Permission.YES:
@@ -199,10 +201,10 @@ def _absent_target(target: DesiredTarget, planned: TargetPlan, absence: ToCreate
     return TargetState(target.target, target.origin, (creation,), tuple(sections))
 
 
-def _check_section(section: Section, record: Record | None, context: CheckContext) -> SectionState:
+def _check_section(section: Section, target_record: Record | None, context: CheckContext) -> SectionState:
     unread = list(context.live.unread(section).values())
     if unread:
-        known = record if isinstance(record, ProjectRecord) else NO_RECORD
+        known = target_record if isinstance(target_record, ProjectRecord) else NO_RECORD
         read, write = Permission.NO, Permission.UNASKED if context.read_only else Permission.NO
         refusal = RefusedAccess(
             section.target.address,
@@ -215,12 +217,12 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
         why: Obstacle | None = read_obstacle(refusal, unread[0].reason)
     else:
         read = Permission.YES
-        write, why = _write_permission(section, record, context)
+        write, why = _write_permission(section, target_record, context)
     return SectionState(section.kind, read, write, "" if why is None else why.reason, "" if why is None else why.remedy)
 
 
 def _write_permission(
-    section: Section, record: Record | None, context: CheckContext
+    section: Section, target_record: Record | None, context: CheckContext
 ) -> tuple[Permission, Obstacle | None]:
     """Return the permission to write a section that was read, with the obstacle."""
     token, where = context.service.token, section.target.address
@@ -233,7 +235,7 @@ def _write_permission(
             where, "the token may only read", "use one with the scope api, or add --read-only"
         )
     if section.target.level in context.needs(section).readers:
-        obstacle = _write_obstacle(section, record, context)
+        obstacle = _write_obstacle(section, target_record, context)
         if obstacle is not None:
             return obstacle
     if token.writes is Permission.UNKNOWN:
@@ -242,23 +244,23 @@ def _write_permission(
 
 
 def _write_obstacle(
-    section: Section, record: Record | None, context: CheckContext
+    section: Section, target_record: Record | None, context: CheckContext
 ) -> tuple[Permission, Obstacle] | None:
     """Return the obstacle to writing for a caller who can read, or that it is unknown; None if there is none."""
     needs, where = context.needs(section), section.target.address
-    if not isinstance(record, ProjectRecord):
+    if not isinstance(target_record, ProjectRecord):
         source = "role in the group" if section.target.level is Level.GROUP else "project's record"
-        return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {record}")
-    refusal = RefusedAccess(where, needs, record, context.caller, omission_remedy(section), writing=True)
+        return Permission.UNKNOWN, Obstacle(where, f"the {source} cannot be read: {target_record}")
+    refusal = RefusedAccess(where, needs, target_record, context.caller, omission_remedy(section), writing=True)
     obstacle = next(refusal.reasons, None)
     if obstacle is not None:
         return Permission.NO, obstacle
-    if record.role is None:
+    if target_record.role is None:
         reason = (
             f"the role of {context.caller} is not reported; {role_name(needs.roles[section.target.level])} is needed"
         )
         return Permission.UNKNOWN, Obstacle(where, reason)
-    if record.archived is None and section.target.level is Level.PROJECT:
+    if target_record.archived is None and section.target.level is Level.PROJECT:
         return Permission.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
     return None
 

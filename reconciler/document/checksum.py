@@ -7,7 +7,7 @@ in its JSON schema.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from typing import TypeVar
@@ -59,14 +59,14 @@ MEANINGS = {
 }
 
 
-def with_checksum(content: Mapping[str, Json]) -> str:
+def with_checksum(document_content: Mapping[str, Json]) -> str:
     """Return the text of a document: its content, and its checksum.
 
     The text is ASCII, all other characters are escaped: safe to show on any terminal.
     """
     # lists come last: whoever opens a plan of megabytes sees its head first
-    ordered = dict(sorted(content.items(), key=lambda item: isinstance(item[1], list)))
-    return f"{_indented_json({**ordered, 'checksum': _digest(content)})}\n"
+    ordered = dict(sorted(document_content.items(), key=lambda item: isinstance(item[1], list)))
+    return f"{_indented_json({**ordered, 'checksum': _digest(document_content)})}\n"
 
 
 def _indented_json(value: Json, line_start: str = "\n") -> str:
@@ -170,14 +170,14 @@ def _no_such_document(format_: str, reason: str) -> PlanRefused:
     return PlanRefused(advised(f"not {_indefinite_name(format_)}{reason}", WRITTEN_BY.get(_stem(format_), "")))
 
 
-def _faults(error: ValidationError) -> Iterator[str]:
+def _faults(validation_error: ValidationError) -> Iterator[str]:
     """Yield each fault with its path in the file, such as `targets[0].sections[1].section is missing`."""
-    for fault in error.errors(include_url=False, include_input=False):
+    for fault in validation_error.errors(include_url=False, include_input=False):
         meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
-        yield f"{_path_text(step for step in fault['loc'] if step not in UNION_MEMBERS)} {meaning}"
+        yield f"{_path_text([step for step in fault['loc'] if step not in UNION_MEMBERS])} {meaning}"
 
 
-def _differences(content: Json, expected: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+def _differences(content: Json, expected: Json, key_path: Sequence[str | int] = ()) -> Iterator[str]:
     """Yield each path at which a document differs from the text that would be written for it.
 
     A missing key is no difference: an older reconciler did not know the key, and reading took its default.
@@ -187,18 +187,18 @@ def _differences(content: Json, expected: Json, path: tuple[str | int, ...] = ()
     if isinstance(content, dict) and isinstance(expected, dict):
         for name in {**expected, **content}:
             if name not in expected:
-                yield f"{_path_text((*path, name))} is not known here"
+                yield f"{_path_text((*key_path, name))} is not known here"
             elif name in content:
-                yield from _differences(content[name], expected[name], (*path, name))
+                yield from _differences(content[name], expected[name], (*key_path, name))
     elif isinstance(content, list) and isinstance(expected, list) and len(content) == len(expected):
         pairs = enumerate(zip(content, expected, strict=True))
-        yield from (difference for index, pair in pairs for difference in _differences(*pair, (*path, index)))
+        yield from (difference for index, pair in pairs for difference in _differences(*pair, (*key_path, index)))
     else:
-        yield f"{_path_text(path)} should be {json.dumps(expected)}"
+        yield f"{_path_text(key_path)} should be {json.dumps(expected)}"
 
 
-def _path_text(path: Iterable[str | int]) -> str:
-    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path)
+def _path_text(key_path: Sequence[str | int]) -> str:
+    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in key_path)
     return "".join(steps).removeprefix(".")
 
 
@@ -214,5 +214,5 @@ def _definite_name(format_: str) -> str:
     return "the " + _indefinite_name(format_).partition(" ")[2]
 
 
-def _digest(content: Mapping[str, Json]) -> str:
-    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def _digest(document_content: Mapping[str, Json]) -> str:
+    return sha256(json.dumps(document_content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -299,11 +299,11 @@ def compare(old: RunDocument, new: RunDocument) -> Comparison:
     )
 
 
-def _difference(line: Line, old_line: Line | None) -> Difference:
+def _difference(new_line: Line, old_line: Line | None) -> Difference:
     if old_line is None:
-        return Difference(line.entry, "new", None, line.facts)
-    places = tuple(_values(old_line.facts, line.facts))
-    return Difference(line.entry, "different", old_line.facts, line.facts, places)
+        return Difference(new_line.entry, "new", None, new_line.facts)
+    places = tuple(_values(old_line.facts, new_line.facts))
+    return Difference(new_line.entry, "different", old_line.facts, new_line.facts, places)
 
 
 def _values(before: Fields, after: Fields) -> Iterator[Place]:
@@ -330,15 +330,17 @@ def unchanged_fingerprints(document: RunDocument) -> Counter[str]:
     return Counter(fingerprint(finding) for finding in document.findings("unmanaged", "widened"))
 
 
-def new_in(document: RunDocument, known: Fingerprints, known_unchanged: Fingerprints = NO_FINGERPRINTS) -> RunDocument:
+def new_in(
+    document: RunDocument, known_fingerprints: Fingerprints, known_unchanged: Fingerprints = NO_FINGERPRINTS
+) -> RunDocument:
     """Return a plan without its known items; `known` of the result counts them.
 
     Args:
         document: the plan.
-        known: the fingerprints of known changes and problems.
+        known_fingerprints: the fingerprints of known changes and problems.
         known_unchanged: the fingerprints of known objects that a plan names and does not change.
     """
-    unmatched, unmatched_unchanged = Counter(known), Counter(known_unchanged)
+    unmatched, unmatched_unchanged = Counter(known_fingerprints), Counter(known_unchanged)
     old: list[Item] = []
     new: list[Item] = []
     for item in document.items:

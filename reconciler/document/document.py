@@ -350,7 +350,7 @@ def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, ma
         )
 
 
-def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
+def refuse_future(document_name: str, made_at: datetime, now: datetime) -> None:
     """Refuse a document whose time lies further in the future than clocks may differ.
 
     Raises:
@@ -358,7 +358,7 @@ def refuse_future(document: str, made_at: datetime, now: datetime) -> None:
     """
     if made_at - now > CLOCK_SKEW:
         raise PlanRefused(
-            f"the {document} was made in the future, at {utc(made_at)}, and it is {utc(now)}: set the clock right"
+            f"the {document_name} was made in the future, at {utc(made_at)}, and it is {utc(now)}: set the clock right"
         )
 
 

@@ -125,18 +125,18 @@ def grouped(entries: Iterable[One], min_targets: float = GROUP_FROM_TARGETS) -> 
 
 
 def arranged(
-    entries: Iterable[One], groups: Iterable[EntryGroup[One]], min_targets: float = GROUP_FROM_TARGETS
+    entries: Iterable[One], entry_groups: Iterable[EntryGroup[One]], min_targets: float = GROUP_FROM_TARGETS
 ) -> tuple[Block[One], ...]:
     """Return blocks of groups that share their targets, the largest first; then a block for each single target.
 
     Args:
         entries: the entries of all groups, in the order of the plan.
-        groups: see `equal_groups`.
+        entry_groups: see `equal_groups`.
         min_targets: see `grouped`.
     """
     by_targets: dict[tuple[Target, ...], list[EntryGroup[One]]] = {}
     shared: set[int] = set()
-    for group in () if isinf(min_targets) else groups:
+    for group in () if isinf(min_targets) else entry_groups:
         targets = group.targets
         fewest = min(min_targets, GROUP_FROM_PROBLEMS) if _is_finding_by_reason(group.sample) else min_targets
         if len(targets) >= fewest:
@@ -225,44 +225,44 @@ def rank(entry: Entry) -> int:
     return ACTIONS.index(change.action)
 
 
-def _group(entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGroup[One]:
-    first, *others = entries
+def _group(equal_entries: Sequence[One], canonical: Callable[[One], One]) -> EntryGroup[One]:
+    first, *others = equal_entries
     if not others:
         return EntryGroup((first,), first)
-    forms = [canonical(entry) for entry in entries]
-    names, canonical_names = {_name(entry) for entry in entries}, {_name(form) for form in forms}
+    forms = [canonical(entry) for entry in equal_entries]
+    names, canonical_names = {_name(entry) for entry in equal_entries}, {_name(form) for form in forms}
     is_spelt = len(names) == 1 or len(canonical_names) > 1
-    address = address_of((entries if is_spelt else forms)[0])
-    subjects, shapes = [*map(subject_of, entries)], [*map(subject_of, forms)]
+    address = address_of((equal_entries if is_spelt else forms)[0])
+    subjects, shapes = [*map(subject_of, equal_entries)], [*map(subject_of, forms)]
     sample = _with_values(forms[0], address, _common_values(subjects, shapes))
     if isinstance(sample, Outcome):
-        sample = replace(sample, **_common_values(entries, forms))
-    return EntryGroup(tuple(entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
+        sample = replace(sample, **_common_values(equal_entries, forms))
+    return EntryGroup(tuple(equal_entries), sample, len(canonical_names) - 1 if len(names) > 1 else 0)
 
 
-def _common_values(entries: Sequence[Entry], forms: Sequence[Entry]) -> dict[str, Any]:
+def _common_values(entries: Iterable[Entry], canonical_entries: Sequence[Entry]) -> dict[str, Any]:
     """Return the attributes that people see of equal entries: common values, or placeholders."""
     values: dict[str, Any] = {}
     for name in SHOWN_ATTRIBUTES:
-        if hasattr(forms[0], name):
-            own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, forms))
+        if hasattr(canonical_entries[0], name):
+            own, canonical = ([getattr(entry, name) for entry in some] for some in (entries, canonical_entries))
             values[name] = _common_fields(own, canonical)
-    if isinstance(forms[0], Create | Update | Delete):
-        values["notes"] = _common_notes([*changes_in(entries)], [*changes_in(forms)])
+    if isinstance(canonical_entries[0], Create | Update | Delete):
+        values["notes"] = _common_notes([*changes_in(entries)], [*changes_in(canonical_entries)])
     return values
 
 
-def _common_fields(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+def _common_fields(entry_values: Sequence[Any], forms: Sequence[Any]) -> Any:
     """Return the common value of each field; see `_common_value`."""
     if not all(isinstance(form, Mapping) for form in forms):
-        return _common_value(values, forms)
+        return _common_value(entry_values, forms)
     return {
-        field: _common_fields(*([fields.get(field, VARIES) for fields in some] for some in (values, forms)))
+        field: _common_fields(*([fields.get(field, VARIES) for fields in some] for some in (entry_values, forms)))
         for field in forms[0]
     }
 
 
-def _common_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
+def _common_notes(changes: Iterable[Change], forms: Sequence[Change]) -> tuple[Note, ...]:
     """Return the notes of equal changes."""
     spelt, shaped = ([*map(_separating_notes, some)] for some in (changes, forms))
     others = (note for note in forms[0].notes if note.code != "loss" and not code_of(note.code).separates)
@@ -272,12 +272,12 @@ def _common_notes(changes: Sequence[Change], forms: Sequence[Change]) -> tuple[N
 
 def _separating_notes(change: Change) -> tuple[Note, ...]:
     """Return the notes that equal changes must share."""
-    return tuple(Note(note.code, note.reason) for note in change.notes if code_of(note.code).separates)
+    return tuple(Note(note.code, note.reason, note.data) for note in change.notes if code_of(note.code).separates)
 
 
-def _common_value(values: Sequence[Any], forms: Sequence[Any]) -> Any:
+def _common_value(entry_values: Sequence[Any], forms: Sequence[Any]) -> Any:
     """Return the common value, else the common canonical form; `VARIES` if the forms differ too."""
-    for some in (values, forms):
+    for some in (entry_values, forms):
         if all(value == some[0] for value in some):
             return some[0]
     return VARIES
@@ -299,15 +299,15 @@ def _name(entry: Entry) -> object:
     return address.part, address.title, address.name, field
 
 
-def _with_values(entry: One, address: Address, values: Mapping[str, Any]) -> One:
+def _with_values(original: One, address: Address, values: Mapping[str, Any]) -> One:
     """Return an entry with another address and with other values of its change or finding."""
-    match entry:
+    match original:
         case Outcome():
-            return cast("One", replace(entry, change=replace(entry.change, address=address, **values)))
+            return cast("One", replace(original, change=replace(original.change, address=address, **values)))
         case Finding():
-            return cast("One", replace(entry, where=address, **values))
+            return cast("One", replace(original, where=address, **values))
         case _:
-            return cast("One", replace(entry, address=address, **values))
+            return cast("One", replace(original, address=address, **values))
 
 
 def _common_losses(changes: Iterable[Change], forms: Sequence[Change]) -> list[str]:
@@ -353,19 +353,19 @@ class _Placeholders:
         # replacing is slow: it is skipped where no mark of the target occurs in the text
         return _key(self.canonical(entry)) if any(mark in spelling for mark in self._marks) else spelling
 
-    def canonical(self, entry: One) -> One:
+    def canonical(self, original: One) -> One:
         """Return an entry with placeholders, unless they would hide the difference between before and after."""
-        match entry:
+        match original:
             case Outcome():
-                reason = self._text(self._in_reason(entry.reason))
-                form: Entry = replace(entry, change=self._change(entry.change), reason=reason)
+                reason = self._text(self._in_reason(original.reason))
+                form: Entry = replace(original, change=self._change(original.change), reason=reason)
             case Finding():
-                data = self._value(entry.data)
-                reason, fix = self._text(entry.reason), self._text(entry.fix)
-                form = replace(entry, where=self._address(address_of(entry)), reason=reason, fix=fix, data=data)
-                form = entry if _hides(data.get("before"), data.get("after")) else form
+                data = self._value(original.data)
+                reason, fix = self._text(original.reason), self._text(original.fix)
+                form = replace(original, where=self._address(address_of(original)), reason=reason, fix=fix, data=data)
+                form = original if _hides(data.get("before"), data.get("after")) else form
             case _:
-                form = self._change(entry)
+                form = self._change(original)
         return cast("One", form)
 
     def _change(self, change: Change) -> Change:
@@ -401,15 +401,15 @@ class _Placeholders:
     def _in_reason(self, reason: str) -> str:
         return REQUEST.sub(self._any_request, reason)
 
-    def _any_request(self, request: re.Match[str]) -> str:
-        start, ref, rest = request.groups()
-        return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else request[0]
+    def _any_request(self, match: re.Match[str]) -> str:
+        start, ref, rest = match.groups()
+        return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else match[0]
 
 
-def _hides(before: Json, after: Json) -> bool:
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+def _hides(old_value: Json, new_value: Json) -> bool:
+    if not (isinstance(old_value, Mapping) and isinstance(new_value, Mapping)):
         return False
-    return any(before.get(field) == value for field, value in after.items())
+    return any(old_value.get(field) == value for field, value in new_value.items())
 
 
 def _spellings(text: str, placeholder: str) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -46,7 +46,7 @@ NO_LIMITS = Limits()
 
 
 def refusals(
-    planned: Iterable[Change],
+    all_changes: Iterable[Change],
     object_counts: Mapping[tuple[Target, str], int | None],
     limits: Limits = NO_LIMITS,
     shards: int = 1,
@@ -54,12 +54,12 @@ def refusals(
     """Yield each reason for which `apply` refuses a plan, with the option that permits it.
 
     Args:
-        planned: all changes, in the order of the plan.
+        all_changes: all changes, in the order of the plan.
         object_counts: by target and section, the number of objects that were read; None for an unread section.
         limits: the limits of the run.
         shards: the number of shards, if this is the plan of a single shard.
     """
-    changes = list(planned)
+    changes = list(all_changes)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
         yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
     yield from _excess_deletions(changes, object_counts, limits, shards)
@@ -68,7 +68,7 @@ def refusals(
 
 
 def _excess_deletions(
-    changes: Sequence[Change], object_counts: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
+    changes: Iterable[Change], object_counts: Mapping[tuple[Target, str], int | None], limits: Limits, shards: int
 ) -> Iterator[str]:
     places = Counter(
         (change.address.target, change.address.section) for change in changes if isinstance(change, Delete)
@@ -100,7 +100,7 @@ def _excess_deletions(
         yield f"{loss}, more than {part}; merge all plans, or {remedy}"
 
 
-def _undelivered_tokens(changes: Sequence[Change]) -> Iterator[str]:
+def _undelivered_tokens(changes: Iterable[Change]) -> Iterator[str]:
     created = [change for change in changes if isinstance(change, Create) and change.delivers]
     succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
     if created:

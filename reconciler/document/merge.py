@@ -1,6 +1,6 @@
 """The plans, or the reports, of shards merged into one: `merge_plans` and `merge_reports`. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
@@ -37,21 +37,21 @@ def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) ->
     )
 
 
-def _combined(documents: Sequence[RunDocument]) -> RunDocument:
+def _combined(parts: Sequence[RunDocument]) -> RunDocument:
     """Return the first document with the targets and items of all, and their numbers added up."""
     items_of: dict[object, list[Item]] = {}
-    for document in documents:
+    for document in parts:
         for target, several in groupby(document.items, key=_target_or_run):
             items_of.setdefault(target, []).extend(several)
-    targets = sorted((seen for document in documents for seen in document.targets), key=lambda seen: seen.target.order)
+    targets = sorted((seen for document in parts for seen in document.targets), key=lambda seen: seen.target.order)
     items = [item for seen in targets for item in items_of.get(seen.target, ())]
     return replace(
-        documents[0],
+        parts[0],
         # the oldest: `--max-age` must count for each part
-        created_at=min(document.created_at for document in documents),
-        requests_made=sum(document.requests_made for document in documents),
+        created_at=min(document.created_at for document in parts),
+        requests_made=sum(document.requests_made for document in parts),
         shard=None,
-        archived=sum(document.archived for document in documents),
+        archived=sum(document.archived for document in parts),
         targets=tuple(targets),
         items=(*items, *_distinct_findings([item for item in items_of.get(None, ()) if isinstance(item, Finding)])),
     )
@@ -62,7 +62,7 @@ def _target_or_run(item: Item) -> object:
     return None if is_about_run(item) else target_of(item)
 
 
-def _distinct_findings(findings: Sequence[Finding]) -> Sequence[Finding]:
+def _distinct_findings(findings: Iterable[Finding]) -> Sequence[Finding]:
     """Return findings about the run without repetitions; a rename that several shards found has all their targets."""
     distinct: dict[object, Finding] = {}
     for finding in findings:
@@ -80,11 +80,11 @@ def _file_line_name(finding: Finding) -> tuple[str, int, str, str]:
     return file, len(line), line, str(finding.data.get("name", ""))
 
 
-def _merged_rename(first: Finding, other: Finding) -> Finding:
+def _merged_rename(first_finding: Finding, second_finding: Finding) -> Finding:
     """Return one finding for a possible rename that two shards have found."""
-    former = sorted({*first.data["renamed_from"], *other.data["renamed_from"]})
-    targets = first.data["targets"] + other.data["targets"]
-    return replace(first, data={**first.data, "renamed_from": former, "targets": targets})
+    former = sorted({*first_finding.data["renamed_from"], *second_finding.data["renamed_from"]})
+    targets = first_finding.data["targets"] + second_finding.data["targets"]
+    return replace(first_finding, data={**first_finding.data, "renamed_from": former, "targets": targets})
 
 
 def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
@@ -182,8 +182,8 @@ def _check_parts(parts: Mapping[str, RunDocument]) -> None:
                 raise PlanRefused(f"cannot merge: {seen.target} is in {first} and in {file}")
 
 
-def _refuse_unless_alike(noun: str, parts: Mapping[str, Thing], property_of: Callable[[Thing], object]) -> None:
-    (first, expected), *others = ((file, property_of(part)) for file, part in parts.items())
+def _refuse_unless_alike(noun: str, things: Mapping[str, Thing], property_of: Callable[[Thing], object]) -> None:
+    (first, expected), *others = ((file, property_of(part)) for file, part in things.items())
     for file, other in others:
         if other != expected:
             raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {noun}")

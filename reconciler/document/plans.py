@@ -23,12 +23,12 @@ def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
     return replace(document, targets=targets, items=(*items_of(plan), *about_the_run))
 
 
-def _seen(target: TargetPlan) -> Seen:
+def _seen(planned: TargetPlan) -> Seen:
     """Return a target as documents have it: a section that was not read has no number of objects."""
-    about_all = (problem for problem in target.problems if problem.address.name is None and problem.field is None)
+    about_all = (problem for problem in planned.problems if problem.address.name is None and problem.field is None)
     unread = {problem.address.section for problem in about_all}
-    sections = {name: number or (None if name in unread else 0) for name, number in target.sections.items()}
-    return replace(target.seen, sections=sections)
+    sections = {name: number or (None if name in unread else 0) for name, number in planned.sections.items()}
+    return replace(planned.seen, sections=sections)
 
 
 def items_of(plan: Plan) -> Iterator[Item]:
@@ -63,26 +63,26 @@ class RequestCounts(Protocol):
 
 def make_report(
     document: RunDocument,
-    outcomes: Iterable[TargetPlan],
+    reported_targets: Iterable[TargetPlan],
     started_at: datetime,
     traffic: RequestCounts,
     finished_at: datetime | None = None,
     *,
-    canary: Canary | None = None,
+    canary_result: Canary | None = None,
     remarks: Iterable[str] = (),
 ) -> RunDocument:
     """Return the report of an apply.
 
     Args:
         document: the document of the plan.
-        outcomes: the targets that had changes, with their outcomes; those of a missing target are unknown.
+        reported_targets: the targets that had changes, with their outcomes; those of a missing target are unknown.
         started_at: with a time zone.
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
-        canary: the canary and its result.
+        canary_result: the canary and its result.
         remarks: further sentences about the run.
     """
-    plan, known = plan_of(document), {target.target: target for target in outcomes}
+    plan, known = plan_of(document), {target.target: target for target in reported_targets}
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     targets = (_with_keeps(known.get(target.target) or _unknown(target), target) for target in plan.targets)
     reported = with_plan(document, Plan(tuple(targets)))
@@ -93,23 +93,23 @@ def make_report(
         started_at=started_at.astimezone(UTC).replace(microsecond=0),
         finished_at=finished_at or clock.now().replace(microsecond=0),
         requests=Requests(traffic.reads, traffic.writes, waited),
-        canary=canary,
+        canary=canary_result,
         applies=None,
         restored_since=None,
         items=(*kept, *(Finding(None, "stays", remark) for remark in remarks)),
     )
 
 
-def _with_keeps(target: TargetPlan, planned: TargetPlan) -> TargetPlan:
+def _with_keeps(reported: TargetPlan, planned: TargetPlan) -> TargetPlan:
     """Return a target with the objects that were in order when it was planned; settings were planned again since."""
     keeps = (item for item in planned.items if isinstance(item, Keep) and item.id is not None)
-    return target.without_keeps().adding(*keeps)
+    return reported.without_keeps().adding(*keeps)
 
 
-def _unknown(target: TargetPlan) -> TargetPlan:
+def _unknown(planned: TargetPlan) -> TargetPlan:
     """Return a target whose changes have no known outcome."""
-    return target.with_outcomes(
-        Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in target.changes
+    return planned.with_outcomes(
+        Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in planned.changes
     )
 
 

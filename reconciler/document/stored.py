@@ -29,6 +29,7 @@ from reconciler.model.item import (
     Change,
     Create,
     Delete,
+    Effect,
     Finding,
     Item,
     Keep,
@@ -37,9 +38,11 @@ from reconciler.model.item import (
     Status,
     Update,
     change_in,
+    effect_of,
     is_about_run,
     section_of,
     target_of,
+    with_effect,
 )
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Seen
@@ -124,6 +127,9 @@ class StoredChange(StoredAddress):
 
     requests: list[StoredRequest]
     """The requests, in the order in which they are sent."""
+    effect: NotRequired[Effect]
+    """Whether it loosens protection, tightens it, or both; without it, it means nothing for protection, or an earlier
+    version has made the document."""
     notes: NotRequired[list[StoredNote]]
     """Further sentences about it."""
     origin: str
@@ -188,6 +194,10 @@ class StoredKeep(StoredAddress):
     """The declared fields of a settings section below a group that this plan changes, which is planned again then."""
     prune: NotRequired[bool]
     """Whether its section is authoritative."""
+    adopted: NotRequired[bool]
+    """Whether it is an object that the inventory has never listed: somebody else may have created it."""
+    owner: NotRequired[str]
+    """Username of its owner, if that is somebody else and the service shows it."""
     at_least: NotRequired[list[str]]
     """Of such a section, the fields that may be stricter."""
 
@@ -214,10 +224,10 @@ FINDING_TAG = "said"
 """The tag of a finding; `finding` is a key, so that a path that names it is not read as a tag's."""
 
 
-def _sort_of(item: object) -> object:
-    if not isinstance(item, dict):
+def _sort_of(json_item: object) -> object:
+    if not isinstance(json_item, dict):
         return None
-    return item.get("action", FINDING_TAG if "finding" in item else None)
+    return json_item.get("action", FINDING_TAG if "finding" in json_item else None)
 
 
 StoredItem = Annotated[
@@ -298,6 +308,10 @@ class StoredNumbers(TypedDict):
     """How many objects and settings sections are changed."""
     delete: int
     """How many objects are deleted."""
+    loosens: int
+    """How many changes loosen protection."""
+    tightens: int
+    """How many changes tighten it; one that does both counts in both."""
     problems: int
     """Number of problems."""
     unmanaged: int
@@ -332,6 +346,10 @@ class StoredResults(TypedDict):
     """How many changes were not begun because the run was ended, or the project is archived."""
     dropped: int
     """How many changes the service accepted and did not carry out."""
+    loosens: int
+    """How many changes loosen protection, carried out or not."""
+    tightens: int
+    """How many changes tighten it; one that does both counts in both."""
     problems: int
     """Number of problems."""
     unmanaged: int
@@ -424,8 +442,14 @@ def _stored(item: Item) -> dict[str, Json]:
         case Outcome():
             return {**_stored_change(item.change), "outcome": _stored_outcome(item)}
         case Keep():
-            known: dict[str, Json] = {"id": item.id, "prune": item.prune or None, "at_least": [*item.at_least] or None}
-            known["after"] = dict(item.after) if item.id is None else None
+            known: dict[str, Json] = {
+                "id": item.id,
+                "after": dict(item.after) if item.id is None else None,
+                "prune": item.prune or None,
+                "adopted": item.adopted or None,
+                "owner": item.owner or None,
+                "at_least": [*item.at_least] or None,
+            }
             return {**_stored_address(item.address), "action": "keep", **_given(known)}
         case Finding():
             return {
@@ -479,10 +503,12 @@ def _stored_change(change: Change) -> dict[str, Json]:
         }
         for request in change.requests
     ]
-    if change.notes:
+    stored |= _given({"effect": effect_of(change)})
+    notes = [note for note in change.notes if note.code != "effect"]
+    if notes:
         stored["notes"] = [
             {"code": note.code, "reason": note.reason, **({"data": dict(note.data)} if note.data else {})}
-            for note in change.notes
+            for note in notes
         ]
     stored["origin"] = change.origin
     return stored
@@ -528,11 +554,11 @@ def load_report(text: str, kinds: Kinds) -> RunDocument:
     return _load(text, REPORT, kinds)
 
 
-def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
-    def read(content: dict[str, Json]) -> RunDocument:
-        lists = {name: content.pop(name) for name in ("targets", "items") if name in content}
+def _load(text: str, format_name: str, kinds: Kinds) -> RunDocument:
+    def read(document_content: dict[str, Json]) -> RunDocument:
+        lists = {name: document_content.pop(name) for name in ("targets", "items") if name in document_content}
         # back to JSON: in strict mode, pydantic takes dates, enums and tuples only from JSON
-        head = _heads().validate_json(json.dumps(content), context=kinds)
+        head = _heads().validate_json(json.dumps(document_content), context=kinds)
         listed = _lists().validate_json(json.dumps(lists), strict=True)
         targets = tuple(map(_seen, listed["targets"]))
         targets_by_name: dict[str, Target] = {}
@@ -546,7 +572,7 @@ def _load(text: str, wanted: str, kinds: Kinds) -> RunDocument:
         _check(document, kinds)
         return replace(document, items=tuple(_with_delivery(item, kinds) for item in items))
 
-    return read_checked(text, wanted, read, _content, computed=("summary",), ignored=("refusals",))
+    return read_checked(text, format_name, read, _content, computed=("summary",), ignored=("refusals",))
 
 
 def _seen(stored_target: StoredTarget) -> Seen:
@@ -591,9 +617,16 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
     if where is None:
         raise PlanRefused(f"damaged: items[{number}] is about no target")
     if stored["action"] == "keep":
-        at_least = tuple(stored.get("at_least", ()))
-        return Keep(where, stored.get("id"), stored.get("after", NOTHING), stored.get("prune", False), at_least)
-    change = _change(stored, where, number)
+        return Keep(
+            where,
+            stored.get("id"),
+            stored.get("after", NOTHING),
+            stored.get("prune", False),
+            stored.get("adopted", False),
+            stored.get("owner", ""),
+            tuple(stored.get("at_least", ())),
+        )
+    change = with_effect(_change(stored, where, number), stored.get("effect"))
     if "outcome" not in stored:
         return change
     outcome = stored["outcome"]

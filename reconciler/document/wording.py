@@ -82,11 +82,11 @@ def headline(targets: Sequence[Target]) -> tuple[str, str]:
     return counted(len(targets), str(targets[0].level)), f"{first}, {second}{and_more}"
 
 
-def group_subject(group: EntryGroup[Entry]) -> str:
+def group_subject(entry_group: EntryGroup[Entry]) -> str:
     """Return the words for the objects of a group: `milestone "2026.12"`, `milestone "a" and 3 others`."""
-    first = subject_of(group.sample)
+    first = subject_of(entry_group.sample)
     name = finding_subject(first) if isinstance(first, Finding) else object_label(first.address)
-    return f"{name} and {counted(group.others, 'other')}" if group.others else name
+    return f"{name} and {counted(entry_group.others, 'other')}" if entry_group.others else name
 
 
 def finding_subject(finding: Finding) -> str:
@@ -100,9 +100,9 @@ def finding_subject(finding: Finding) -> str:
     return _object_or_section(address, [field] if field else []) + field
 
 
-def _object_or_section(address: Address, fields: Sequence[str]) -> str:
+def _object_or_section(address: Address, field_names: Sequence[str]) -> str:
     """Return the words for an object, or the name of a section if the whole section cannot be planned."""
-    is_section = address.section and address.name is None and not fields
+    is_section = address.section and address.name is None and not field_names
     return escaped(address.section) if is_section else object_label(address)
 
 
@@ -396,7 +396,7 @@ REPORT_WORDS = {
 """By the words of `numbers.counts_by_section`: the words that people read, and the marker or status of their colour."""
 
 
-def reach_text(targets: Iterable[Target], changes: Iterable[Change]) -> str:
+def reach_text(targets: Sequence[Target], changes: Iterable[Change]) -> str:
     """Return the number of changing targets by level: `5,000 of 5,000 projects, all`; empty for zero."""
     all_of = Counter(target.level for target in targets)
     changed = Counter(target.level for target in {change.address.target for change in changes})
@@ -448,8 +448,12 @@ def baseline_note(saved: RunDocument) -> str:
     return _as_in_baseline(known) if known is not None and known.total and any(summary_phrases(saved)) else ""
 
 
-def _as_in_baseline(known: BaselineShare) -> str:
-    numbers = {"change": known.changes, "problem": known.problems, "unmanaged object": known.unmanaged}
+def _as_in_baseline(baseline_share: BaselineShare) -> str:
+    numbers = {
+        "change": baseline_share.changes,
+        "problem": baseline_share.problems,
+        "unmanaged object": baseline_share.unmanaged,
+    }
     first, *others = [counted(number, noun) for noun, number in numbers.items() if number]
     also = f"and {others[0]}" if len(others) == 1 else listed(others) if others else ""
     return f"{first} as in the baseline{', ' * bool(also)}{also}"
@@ -589,7 +593,7 @@ def _is_blank(address: Address) -> bool:
     return not str(address.name).strip()
 
 
-def warned_once(diagnostics: Sequence[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
+def warned_once(diagnostics: Iterable[LocatedDiagnostic]) -> Iterator[LocatedDiagnostic]:
     """Yield diagnostics; of many warnings with one message only the first, with the number of the others."""
     numbers = Counter(diagnostic.message for diagnostic in diagnostics if diagnostic.severity == "warning")
     shown = set[str]()

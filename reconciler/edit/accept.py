@@ -126,7 +126,7 @@ class _Accepting:
         revision, refusals = self._pass(revision, wishes, live, faults)
         plan, live = self._plan(revision.manifests, live)
         wishes = self._wishes(plan, revision.manifests, live)
-        verified, further = self._pass(revision, wishes, live, faults, apart=True)
+        verified, further = self._pass(revision, wishes, live, faults, only_own=True)
         if verified is not revision:
             plan, live = self._plan(verified.manifests, live)
         return verified.drafts, [*self._left(plan, refusals | further, faults)]
@@ -169,9 +169,9 @@ class _Accepting:
         revision: _Revision,
         wishes: Mapping[Target, Wishes],
         live: LiveState,
-        faults: Counter[Place],
+        fault_counts: Counter[Place],
         *,
-        apart: bool = False,
+        only_own: bool = False,
     ) -> tuple[_Revision, dict[Difference, str]]:
         """Return the manifests with wishes carried out, and the reasons of those that are not.
 
@@ -179,16 +179,18 @@ class _Accepting:
             revision: the manifests.
             wishes: of each target.
             live: what was read.
-            faults: counts how often a target is at fault in a section.
-            apart: whether no profile and no set may change.
+            fault_counts: counts how often a target is at fault in a section.
+            only_own: whether no profile and no set may change.
         """
         refused = {(target, *at): reason for target, wished in wishes.items() for at, reason in wished.refused.items()}
         specs = self.drift.manifests.index.specs
         while True:
-            members = self._members(revision.manifests, wishes, live, faults, apart=apart)
+            members = self._members(revision.manifests, wishes, live, fault_counts, only_own=only_own)
             # Until it is known what sets a target has that is named by its ID, its document has to be right by itself.
             restated = {
-                (target, name) for target, name in faults if isinstance(target.ref, int) and specs[name].items is None
+                (target, name)
+                for target, name in fault_counts
+                if isinstance(target.ref, int) and specs[name].items is None
             }
             placement = Placement.of(revision.manifests.stacks, members, self.closed, restated)
             refused |= placement.refused
@@ -197,25 +199,25 @@ class _Accepting:
             if revised is not None:
                 return revised, refused
             wishing = {(target, edit.section) for edit in edits for target in edit.targets}
-            faults.update(wishing & self._blamed(edits, faulty, revision, members) or wishing)
+            fault_counts.update(wishing & self._blamed(edits, faulty, revision, members) or wishing)
 
     def _members(
         self,
         manifests: Manifests,
         wishes: Mapping[Target, Wishes],
         live: LiveState,
-        faults: Mapping[Place, int],
+        fault_counts: Counter[Place],
         *,
-        apart: bool,
+        only_own: bool,
     ) -> Membership:
         unreadable = {
             (target, section) for (target, section, _), part in live.parts.items() if isinstance(part, Unreadable)
         }
         wished = {
-            target: {at: wish for at, wish in own.wishes.items() if faults.get((target, at[0]), 0) < GIVEN_UP}
+            target: {at: wish for at, wish in own.wishes.items() if fault_counts.get((target, at[0]), 0) < GIVEN_UP}
             for target, own in wishes.items()
         }
-        known = frozenset() if apart else self.drift.planned - unreadable - faults.keys()
+        known = frozenset() if only_own else self.drift.planned - unreadable - fault_counts.keys()
         fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
         return Membership.of(manifests.stacks, wished, known, self.drift.inapplicable, fixed)
 
@@ -233,13 +235,13 @@ class _Accepting:
                 blamed |= group if shares or (read, section) in faulty else set()
         return blamed
 
-    def _left(self, plan: Plan, refused: Mapping[Difference, str], faults: Mapping[Place, int]) -> Iterator[Finding]:
+    def _left(self, plan: Plan, reasons: Mapping[Difference, str], fault_counts: Counter[Place]) -> Iterator[Finding]:
         """Yield the differences that remain in the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
             places = ((target, section, name, field_) for name, field_ in self._places(problem))
-            given_up = CONTRADICTION if faults.get((target, section), 0) >= GIVEN_UP else ""
-            reason = next((refused[place] for place in places if place in refused), given_up)
+            given_up = CONTRADICTION if fault_counts.get((target, section), 0) >= GIVEN_UP else ""
+            reason = next((reasons[place] for place in places if place in reasons), given_up)
             reason = reason or problem.reason or CONTRADICTION
             yield replace(problem, reason=reason, fix=problem.fix if reason == problem.reason else "")
 

@@ -18,7 +18,7 @@ from reconciler.model.state import LiveState
 
 def disagreements(
     texts: Mapping[Path, str],
-    targets: Sequence[ResolvedTarget],
+    resolved_targets: Sequence[ResolvedTarget],
     live: LiveState,
     kinds: Kinds,
     members: Mapping[str, Sequence[Member]],
@@ -27,7 +27,7 @@ def disagreements(
 
     Args:
         texts: the manifests, by path.
-        targets: those that are checked.
+        resolved_targets: those that are checked.
         live: what was read of them.
         kinds: all kinds.
         members: by group, the projects below it; sets apply to these, and to projects with documents.
@@ -36,9 +36,9 @@ def disagreements(
         ManifestErrors: the manifests have errors.
     """
     manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
-    desired = manifests.with_discovered(discovered_in(manifests, members), paths_of(targets)).desired
+    desired = manifests.with_discovered(discovered_in(manifests, members), paths_of(resolved_targets)).desired
     by_identity = {target.target.identity: target for target in desired.targets}
-    for resolved in targets:
+    for resolved in resolved_targets:
         for identity in resolved.identities:
             if identity in by_identity:
                 wanted = by_identity[identity]

@@ -19,7 +19,7 @@ Place = tuple[Target, str]
 
 def collected(
     plan: Plan,
-    declared: Mapping[Place, Section],
+    declared_sections: Mapping[Place, Section],
     stacks: Mapping[Target, Stack],
     live: LiveState,
     blank: Callable[[], Wishes] = Wishes,
@@ -28,7 +28,7 @@ def collected(
 
     Args:
         plan: of targets.
-        declared: their sections.
+        declared_sections: their sections.
         stacks: their layers.
         live: what was read.
         blank: returns the wishes of a target without any.
@@ -39,7 +39,7 @@ def collected(
             section = target.only([name])
             if section.changes or section.problems:
                 wished = wishes.setdefault(target.target, blank())
-                wished.collect(section, declared[target.target, name], stacks[target.target], live)
+                wished.collect(section, declared_sections[target.target, name], stacks[target.target], live)
     return wishes
 
 
@@ -59,9 +59,9 @@ def checked(stack: Stack, name: str) -> Iterator[Section]:
         yield Section(stack.target, name, wanted, pruned, at_least=stack.minimums(name))
 
 
-def readable(sections: Iterable[Section], live: LiveState) -> Iterator[Section]:
+def readable(candidates: Iterable[Section], live: LiveState) -> Iterator[Section]:
     """Yield sections with the parts that could be read."""
-    for section in sections:
+    for section in candidates:
         wanted = {
             part: value
             for part, value in section.wanted.items()

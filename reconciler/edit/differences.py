@@ -120,11 +120,11 @@ class Acceptance:
 
 
 def plan_again(
-    desired: DesiredState, planned: Collection[tuple[Target, str]], live: LiveState, kinds: Kinds
+    desired: DesiredState, planned_sections: Collection[tuple[Target, str]], live: LiveState, kinds: Kinds
 ) -> tuple[Plan, LiveState]:
     """Return the plan of some targets and sections for what was read, and what was read with all lookups answered."""
     targets = (
-        replace(target, sections=tuple(s for s in target.sections if (target.target, s.kind) in planned))
+        replace(target, sections=tuple(s for s in target.sections if (target.target, s.kind) in planned_sections))
         for target in desired.targets
     )
     desired = replace(desired, targets=tuple(target for target in targets if target.sections))

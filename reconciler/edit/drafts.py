@@ -53,18 +53,20 @@ class Drafts:
                 homes.setdefault(around, home)
         return cls(manifests.index.specs, folders, {file.casefold(): Path(file) for file in manifests.files}, homes)
 
-    def edited(self, edits: Iterable[Edit], read: Mapping[Hashable, Document | Target], pruned: "Pruned") -> "Drafts":
+    def edited(
+        self, edits: Iterable[Edit], originals: Mapping[Hashable, Document | Target], pruned: "Pruned"
+    ) -> "Drafts":
         """Return the drafts after further edits.
 
         Args:
             edits: of documents as these drafts have them.
-            read: by such a document, that as it was read, or the target of a new one.
+            originals: by such a document, that as it was read, or the target of a new one.
             pruned: by such a document, the sections that are pruned for any of its targets.
         """
         values, added = dict(self.values), dict(self.added)
         for place, group in by_place(edits).items():
             kept = pruned.get(place, ()) if isinstance(place, Document) else ()
-            original = read.get(place, place)
+            original = originals.get(place, place)
             if isinstance(original, Target):
                 envelope = {key: part for key, part in target_document(original, {}).items() if key != "spec"}
                 path, value = added.get(original) or (self._path(original, group[0].beside), envelope)

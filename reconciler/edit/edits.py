@@ -134,7 +134,7 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
             case Drop():
                 has_items = specs[edit.section].items is not None
                 fields, is_kept = 3 if has_items else 2, has_items or edit.section in kept
-                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), fields=fields)
+                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), field_depth=fields)
             case _:
                 renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.change.name
     for above, names in renames.items():
@@ -145,33 +145,36 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
 
 
 def edited_stack(
-    stack: Stack, edits: Mapping[Document | Target, Sequence[Edit]], sections: Container[str], kept: Container[str]
+    stack: Stack,
+    edits_by_place: Mapping[Document | Target, Sequence[Edit]],
+    section_names: Container[str],
+    kept: Container[str],
 ) -> Stack:
     """Return some sections of a target as they are merged after edits of its layers.
 
     Args:
         stack: the layers.
-        edits: as of `by_place`.
-        sections: their names.
+        edits_by_place: as of `by_place`.
+        section_names: their names.
         kept: see `edited_value`.
     """
     layers = list(stack.layers)
-    if stack.target in edits:
-        layers.append(Layer(edits[stack.target][0].beside, "", {}, None, {}, {}))
+    if stack.target in edits_by_place:
+        layers.append(Layer(edits_by_place[stack.target][0].beside, "", {}, None, {}, {}))
     places = [layer.document for layer in stack.layers] + [stack.target] * (len(layers) - len(stack.layers))
     merged = (
-        _edited_layer(layer, edits.get(place, ()), stack, sections, kept)
+        _edited_layer(layer, edits_by_place.get(place, ()), stack, section_names, kept)
         for layer, place in zip(layers, places, strict=True)
     )
     return stack.of(*merged)
 
 
 def _edited_layer(
-    layer: Layer, edits: Sequence[Edit], stack: Stack, sections: Container[str], kept: Container[str]
+    layer: Layer, edits: Sequence[Edit], stack: Stack, section_names: Container[str], kept: Container[str]
 ) -> Layer:
     """Return some sections of a layer after edits."""
-    declared = {name: section for name, section in layer.sections.items() if name in sections}
-    own = [edit for edit in edits if edit.section in sections]
+    declared = {name: section for name, section in layer.sections.items() if name in section_names}
+    own = [edit for edit in edits if edit.section in section_names]
     if own:
         declared = edited_value({"spec": declared}, own, kept, stack.specs).get("spec", {})
     if layer.normalized is None or any(has_placeholder(text) for text, *_ in braces(declared if own else {})):
@@ -184,37 +187,37 @@ def _edited_layer(
     return replace(layer, sections=declared, normalized=normalized)
 
 
-def copied(value: Any, key: Callable[[Any], Any] = lambda key: key) -> Any:
-    """Return a copy of a value; keys as `key` returns them."""
+def copied(value: Any, key_of: Callable[[Any], Any] = lambda key: key) -> Any:
+    """Return a copy of a value; keys as `key_of` returns them."""
     match value:
         case dict():
-            return {key(name): copied(inner, key) for name, inner in value.items()}
+            return {key_of(name): copied(inner, key_of) for name, inner in value.items()}
         case list():
-            return [copied(inner, key) for inner in value]
+            return [copied(inner, key_of) for inner in value]
     return value
 
 
-def _drop(spec: Any, steps: Steps, *, kept: int, fields: int) -> None:
+def _drop(raw_spec: Any, steps: Steps, *, kept: int, field_depth: int) -> None:
     """Remove a value, and what becomes empty around it and means nothing when it is empty.
 
     Args:
-        spec: of a document.
+        raw_spec: of a document.
         steps: to the value.
         kept: how many steps lead to a section, item or list at most that means nothing when it is empty.
-        fields: how many steps lead to a field; an empty field with keys of its own means nothing.
+        field_depth: how many steps lead to a field; an empty field with keys of its own means nothing.
     """
-    holder = _holder(spec, steps)
+    holder = _holder(raw_spec, steps)
     del holder[steps[-1]]
-    is_in_field = isinstance(holder, dict) and len(steps) > fields
+    is_in_field = isinstance(holder, dict) and len(steps) > field_depth
     if not holder and len(steps) > 1 and (is_in_field or len(steps) - 1 <= kept):
-        _drop(spec, steps[:-1], kept=kept, fields=fields)
+        _drop(raw_spec, steps[:-1], kept=kept, field_depth=field_depth)
 
 
-def _except(exceptions: list[Any], exception: Mapping[str, Any]) -> None:
+def _except(written_exceptions: list[Any], exception: Mapping[str, Any]) -> None:
     """Add an exception; it takes the place of the one that is about the same, such as one that has ended."""
     about = _about(exception)
-    exceptions[:] = [other for other in exceptions if _about(other) != about]
-    exceptions.append(dict(exception))
+    written_exceptions[:] = [other for other in written_exceptions if _about(other) != about]
+    written_exceptions.append(dict(exception))
 
 
 def _about(exception: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,9 +228,9 @@ def _backwards(steps: Steps) -> tuple[int, ...]:
     return tuple(-step for step in steps[-1:] if isinstance(step, int))
 
 
-def _holder(spec: Any, steps: Steps) -> Any:
+def _holder(raw_spec: Any, steps: Steps) -> Any:
     """Return the mapping or list that holds a value, with the mappings on the way to it."""
-    here = spec
+    here = raw_spec
     for step in steps[:-1]:
         if isinstance(here, dict) and here.get(step) is None:
             here[step] = {}
@@ -235,11 +238,11 @@ def _holder(spec: Any, steps: Steps) -> Any:
     return here
 
 
-def _rename(holder: dict[str, Any], names: Mapping[str, str]) -> None:
+def _rename(holder: dict[str, Any], new_names: Mapping[str, str]) -> None:
     """Give items back the names that they have, in their places, and let go of the former names."""
     for key, value in list(holder.items()):
         del holder[key]
-        if isinstance(value, dict) and key in names:
+        if isinstance(value, dict) and key in new_names:
             value.pop(OLD_NAMES, None)
         written = key.former if isinstance(key, RenamedKey) else key
-        holder[RenamedKey(names[key], written) if key in names else key] = value
+        holder[RenamedKey(new_names[key], written) if key in new_names else key] = value

@@ -40,10 +40,10 @@ class Deferral:
     reason: str
     only_locks: bool = False
 
-    def exception(self, section: str, item: Any, fields: Iterable[str]) -> dict[str, Any]:
+    def exception(self, section: str, item_name: Any, field_names: Iterable[str]) -> dict[str, Any]:
         """Return an entry of `metadata.exceptions`."""
-        about = {"section": section, **({} if item is None else {"item": literal(item)})}
-        about |= {"fields": [*fields]} if fields else {}
+        about = {"section": section, **({} if item_name is None else {"item": literal(item_name)})}
+        about |= {"fields": [*field_names]} if field_names else {}
         return {**about, "until": self.until.isoformat(), "reason": literal(self.reason)}
 
 
@@ -121,14 +121,14 @@ class _Excepting:
             return any(target == compared.target for compared in self.drift.desired.targets)
         return (target, steps[0]) in self.drift.planned
 
-    def _is_meant(self, difference: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
+    def _is_meant(self, finding: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
         """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
 
         An entry of a list has no steps of its own: without it, there is a difference that was none before.
         """
-        if not self.deferral.only_locks or place(difference) not in self.drift.asked:
+        if not self.deferral.only_locks or place(finding) not in self.drift.asked:
             return True
-        address, field = difference.address, difference.field
+        address, field = finding.address, finding.field
         at = (address.section, *(() if address.name is None else (address.name,)), *(field.split(".") if field else ()))
         return any(target == address.target and at[: len(steps)] == steps[: len(at)] for target, steps in broken)
 
@@ -140,11 +140,11 @@ class _Excepting:
         name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
         return target, (section, *name, *rest[1:])
 
-    def _edits(self, differences: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
+    def _edits(self, findings: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
         wholes = {whole.target: whole for whole in sound.stacks}
         fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
-        for problem in differences:
+        for problem in findings:
             address = problem.address
             fields.setdefault((address.target, address.section, address.name), []).append(problem.field)
         for (target, section, item), differing in fields.items():
@@ -153,24 +153,24 @@ class _Excepting:
             document, beside = _documents(target, section, wholes[target], sound)
             yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
 
-    def _refusal(self, difference: Finding, sound: Manifests) -> str:
+    def _refusal(self, finding: Finding, sound: Manifests) -> str:
         """Return the reason for which a difference cannot be excepted; empty if it can."""
-        target, section, part = difference.address.target, difference.address.section, difference.address.part
+        target, section, part = finding.address.target, finding.address.section, finding.address.part
         if isinstance(self.drift.live.parts.get((target, section, part)), Unreadable):
-            return difference.reason
+            return finding.reason
         own = sound.index.targets.get(target.identity)
         file = own.document.source.path if own else ""
         return (
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
 
-    def _told(self, difference: Finding, reasons: Mapping[Hashable, str]) -> Finding:
-        reason = reasons.get(place(difference)) or difference.reason or CONTRADICTION
-        return replace(difference, reason=reason, fix=difference.fix if reason == difference.reason else "")
+    def _told(self, finding: Finding, reasons: Mapping[Hashable, str]) -> Finding:
+        reason = reasons.get(place(finding)) or finding.reason or CONTRADICTION
+        return replace(finding, reason=reason, fix=finding.fix if reason == finding.reason else "")
 
 
-def _documents(target: Target, section: str, whole: Stack, sound: Manifests) -> tuple[Document | None, Document]:
+def _documents(target: Target, section: str, stack: Stack, sound: Manifests) -> tuple[Document | None, Document]:
     """Return the own document of a target, None if it has none, and the one that declares the section."""
     own = sound.index.targets.get(target.identity)
-    beside = next(layer for layer in reversed(whole.layers) if section in layer.sections).document
+    beside = next(layer for layer in reversed(stack.layers) if section in layer.sections).document
     return (own.document if own else None), beside

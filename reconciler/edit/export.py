@@ -94,7 +94,7 @@ class ExportResult:
 
 
 def run_export(
-    request: ExportRequest,
+    export_request: ExportRequest,
     reader: FleetReader,
     kinds: Kinds,
     *,
@@ -106,7 +106,7 @@ def run_export(
     """Write what is live as manifests; documents in the folder are updated in place, as `cli.export` says.
 
     Args:
-        request: which targets and sections.
+        export_request: which targets and sections.
         reader: the service.
         kinds: all kinds.
         folder: of the manifests.
@@ -119,7 +119,7 @@ def run_export(
         ServiceError: none of the named targets can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
-    done = draw_export(request, reader, kinds, folder=folder, layout=layout, state=state, progress=progress)
+    done = draw_export(export_request, reader, kinds, folder=folder, layout=layout, state=state, progress=progress)
     save_inside(folder, done.texts)
     for path, text in done.rehearsal.items():
         save(path, text)
@@ -127,30 +127,30 @@ def run_export(
 
 
 def draw_export(
-    request: ExportRequest,
+    export_request: ExportRequest,
     reader: FleetReader,
     kinds: Kinds,
     *,
     folder: Path,
     layout: Layout = PLAIN,
     state: Path | None = None,
-    keep: bool = False,
+    keep_existing: bool = False,
     progress: Progress | None = None,
 ) -> ExportResult:
-    """Return the texts that `run_export` would write; with `keep`, without files that exist.
+    """Return the texts that `run_export` would write; with `keep_existing`, without files that exist.
 
     Raises:
         ManifestErrors, ServiceError, OutputFailed: see `run_export`.
     """
     files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
-    snapshot = read_all(request, reader, kinds, progress)
+    snapshot = read_all(export_request, reader, kinds, progress)
     files = files.with_discovered(snapshot.targets, snapshot.members)
     progress.begin("writing manifests")
     members = {member.id: member for listed in snapshot.members.values() for member in listed}
-    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members).write(request)
+    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members).write(export_request)
     changed = files.changed_texts()
-    kept = tuple(path for path in changed if keep and path in files.texts)
+    kept = tuple(path for path in changed if keep_existing and path in files.texts)
     texts = {path: text for path, text in changed.items() if path not in kept}
     progress.begin("checking manifests")
     differing = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
@@ -182,7 +182,7 @@ class _Writing:
     layout: Layout
     members: Mapping[int | None, Member]
 
-    def write(self, request: ExportRequest) -> list[Exported]:
+    def write(self, export_request: ExportRequest) -> list[Exported]:
         """Update the document of each target, or add one; what the added ones share goes into profiles."""
         layout, live = self.layout, self.snapshot.live
         exported = [
@@ -193,7 +193,7 @@ class _Writing:
             exported = [read.without(self._lacking(read.resolved)) for read in exported]
         documents = {read.resolved: document for read in exported if (document := self.files.find(read.resolved))}
         declared = [
-            self.files.declared(documents[read.resolved], read, request.sections)
+            self.files.declared(documents[read.resolved], read, export_request.sections)
             for read in exported
             if read.resolved in documents
         ]
@@ -213,10 +213,10 @@ class _Writing:
         """Whether the fields of items that have the service's default are written too."""
         return self.layout.all_fields or not self.layout.as_set
 
-    def _write_new(self, new: list[Exported], apart: set[str]) -> None:
-        """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
-        projects = {read.resolved.full_path: read for read in new if read.resolved.target.level is Level.PROJECT}
-        for read in new:
+    def _write_new(self, additions: list[Exported], leaving_paths: set[str]) -> None:
+        """Write the documents of targets that have none; the projects `leaving_paths` have some, but leave the set."""
+        projects = {read.resolved.full_path: read for read in additions if read.resolved.target.level is Level.PROJECT}
+        for read in additions:
             if read.resolved.full_path not in projects:
                 self._add_whole(read)
         if self.layout.profile is not None:
@@ -224,7 +224,7 @@ class _Writing:
             return
         for group, members in self._sets():
             below = [projects.pop(member.path) for member in members if member.path in projects]
-            self._write_set(below, apart, group, members)
+            self._write_set(below, leaving_paths, group, members)
         for project in projects.values():
             self._add_whole(project)
 
@@ -257,14 +257,16 @@ class _Writing:
         if specs and existing is None:
             self.files.add(named_path(self.files.path, f"profiles/{name}"), profile_document(name, profile))
 
-    def _write_set(self, projects: list[Exported], apart: set[str], group: str, members: tuple[Member, ...]) -> None:
+    def _write_set(
+        self, projects: list[Exported], leaving_paths: set[str], group: str, group_members: tuple[Member, ...]
+    ) -> None:
         """Write the set of a group and its profile, or extend it, and documents for the projects that deviate.
 
         Projects that do not go together with the profile are excluded from the set.
         """
         index = self.files.manifests.index
         existing, profile = index.sets.get(group), index.profiles.get(group)
-        current = {member.path for member in members if not member.archived}
+        current = {member.path for member in group_members if not member.archived}
         covering = {read.resolved: self.files.manifests.targets.get(read.resolved.target.identity) for read in projects}
         beneath = {read: merged.stack.layers for read in projects if (merged := covering[read.resolved])}
         free = [read for read in projects if read not in beneath and read.resolved.path in current]
@@ -282,7 +284,9 @@ class _Writing:
                 self._add(read, specs[read.resolved])
         inside = {resolved.full_path for resolved in specs}
         if existing:
-            inside |= {project.full_path for project in self.snapshot.targets if self.files.find(project)} - apart
+            inside |= {
+                project.full_path for project in self.snapshot.targets if self.files.find(project)
+            } - leaving_paths
             selected = chosen(existing.select, current)
             self.files.exclude(existing.document, sorted({*selected} - inside))
         elif profile or added:
@@ -320,15 +324,15 @@ class _Writing:
             if resolved in fits
         }
 
-    def _addressee(self, project: Exported, layers: tuple[Layer, ...]) -> Addressee:
+    def _addressee(self, exported: Exported, layers: tuple[Layer, ...]) -> Addressee:
         """Return a project without a document; sections that the first push decides are `unmanaged` there."""
-        target, values = project.resolved.target, placeholder_values(project.resolved.path)
-        unmanaged = project.undecided & {name for layer in layers for name in layer.sections}
+        target, values = exported.resolved.target, placeholder_values(exported.resolved.path)
+        unmanaged = exported.undecided & {name for layer in layers for name in layer.sections}
         stack = stacked(target, layers, self.shapes, values, unmanaged)
         prunable = [name for name, kind in self.kinds.items() if kind.prunable and name not in stack.prune]
         pruned = [*stack.prune, *(prunable if self.layout.prune else ())]
-        lacking = self._lacking(project.resolved) if self.layout.as_set else frozenset[str]()
-        return Addressee(project, stack, pruned, self.shapes, complete=True, lacking=lacking)
+        lacking = self._lacking(exported.resolved) if self.layout.as_set else frozenset[str]()
+        return Addressee(exported, stack, pruned, self.shapes, complete=True, lacking=lacking)
 
     def _pruning(self, spec: Spec, left_out: Mapping[str, Sequence[LeftOut]] = NOTHING_LEFT_OUT) -> Spec:
         """Return a spec that prunes what it declares, if that is asked for."""

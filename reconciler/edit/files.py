@@ -53,41 +53,43 @@ class Folder:
     _added: list[tuple[str, Any]] = field(default_factory=list)
     _taken: dict[str, Path] = field(default_factory=dict)
 
-    def with_discovered(self, targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]) -> "Folder":
+    def with_discovered(
+        self, resolved_targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]
+    ) -> "Folder":
         """Return the folder as it was read, with all sets applied, and with placeholders filled in in documents by ID.
 
         Raises:
             ManifestErrors: such as two sets that disagree on a project.
         """
         discovered = discovered_in(self.manifests, members)
-        manifests = self.manifests.with_discovered(discovered, paths_of(targets))
+        manifests = self.manifests.with_discovered(discovered, paths_of(resolved_targets))
         return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
         """Return the document of a target, which names it by path or by ID; None if there is none."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
-    def declared(self, document: DeclaredTarget, read: Exported, sections: Container[str]) -> Addressee:
+    def declared(self, declared_target: DeclaredTarget, exported: Exported, section_names: Container[str]) -> Addressee:
         """Return the addressee of what was read of a target that has a document.
 
         Args:
-            document: its document.
-            read: what was read of the target.
-            sections: the names of sections to add.
+            declared_target: its document.
+            exported: what was read of the target.
+            section_names: the names of sections to add.
         """
-        merged = self.manifests.of(document.target)
-        stack = replace(merged.stack, target=read.resolved.target)
-        return Addressee(read, stack, stack.prune, sections, exceptions=merged.desired.exceptions)
+        merged = self.manifests.of(declared_target.target)
+        stack = replace(merged.stack, target=exported.resolved.target)
+        return Addressee(exported, stack, stack.prune, section_names, exceptions=merged.desired.exceptions)
 
     def update(self, document: Document, spec: Spec) -> None:
         """Let a document have another spec."""
         self._replace(document, document.value | ({"spec": spec} if spec or "spec" in document.value else {}))
 
-    def exclude(self, document: Document, paths: Sequence[str]) -> None:
+    def exclude(self, document: Document, project_paths: Sequence[str]) -> None:
         """Let the document of a set leave out some projects too."""
         select = document.value["select"]
         excluded = select.get("exclude", [])
-        globs = [glob for glob in map(escape, paths) if glob not in excluded]
+        globs = [glob for glob in map(escape, project_paths) if glob not in excluded]
         if globs:
             self._replace(document, document.value | {"select": select | {"exclude": [*excluded, *globs]}})
 
@@ -95,13 +97,13 @@ class Folder:
         if not same(document.value, value):
             self._changed[document] = value
 
-    def add(self, path: Path, document: dict[str, Any]) -> None:
+    def add(self, path: Path, new_document: dict[str, Any]) -> None:
         """Put a document into a file, behind those it may have."""
         if not self._taken:
             self._taken.update((str(file).casefold(), file) for file in self.texts)
         path = distinct(path, self._taken)
         self._taken[str(path).casefold()] = path
-        self._added.append((str(path), document))
+        self._added.append((str(path), new_document))
 
     def changed_texts(self) -> dict[Path, str]:
         """Return the texts of the files that change.
@@ -110,8 +112,8 @@ class Folder:
             OutputFailed: see `written`.
         """
 
-        def write(path: str, before: str, document: Any) -> str:
-            return self._modeline(Path(path), before) + write_yaml([document], compact=self.compact)
+        def write(path: str, before: str, new_document: Any) -> str:
+            return self._modeline(Path(path), before) + write_yaml([new_document], compact=self.compact)
 
         return written({str(path): text for path, text in self.texts.items()}, self._changed, self._added, write)
 

@@ -172,8 +172,8 @@ def _wishes(
     return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}
 
 
-def _by_place(sections: Mapping[Target, Sequence[Section]]) -> dict[tuple[Target, str], Section]:
-    return {(target, section.kind): section for target, own in sections.items() for section in own}
+def _by_place(sections_by_target: Mapping[Target, Sequence[Section]]) -> dict[tuple[Target, str], Section]:
+    return {(target, section.kind): section for target, own in sections_by_target.items() for section in own}
 
 
 def _declared(stack: Stack, live: LiveState) -> Iterator[Section]:
@@ -183,13 +183,16 @@ def _declared(stack: Stack, live: LiveState) -> Iterator[Section]:
 
 
 def _plan(
-    sections: Mapping[Target, Sequence[Section]],
-    exceptions: Mapping[Target, tuple[DeclaredException, ...]],
+    sections_by_target: Mapping[Target, Sequence[Section]],
+    exceptions_by_target: Mapping[Target, tuple[DeclaredException, ...]],
     live: LiveState,
     kinds: Kinds,
 ) -> tuple[Plan, LiveState]:
     """Return the plan of each target by itself, and what was read with all lookups answered: nothing is asked for."""
-    desired = [DesiredTarget(target, tuple(own), "", exceptions=exceptions[target]) for target, own in sections.items()]
+    desired = [
+        DesiredTarget(target, tuple(own), "", exceptions=exceptions_by_target[target])
+        for target, own in sections_by_target.items()
+    ]
     return drawn(lambda known: Plan(tuple(plan_target(wanted, known, kinds, timedelta()) for wanted in desired)), live)
 
 
@@ -227,9 +230,9 @@ def _withdrawn(addressee: Addressee, live: LiveState) -> dict[Steps, Wish]:
     return wishes
 
 
-def _fields(steps: Steps, value: Mapping[str, Any], depth: int) -> Iterator[tuple[Steps, Any]]:
+def _fields(steps: Steps, mapping: Mapping[str, Any], depth: int) -> Iterator[tuple[Steps, Any]]:
     """Yield the fields of a section, which are so many steps down, and what is within them; each with its steps."""
-    for key, inner in value.items():
+    for key, inner in mapping.items():
         if isinstance(inner, dict) and (depth > 1 or inner):
             yield from _fields((*steps, key), inner, depth - 1)
         else:

@@ -67,8 +67,8 @@ class Membership:
     def of(
         cls,
         stacks: Iterable[Stack],
-        wishes: Mapping[Target, Mapping[Steps, Wish]],
-        known: Container[tuple[Target, str]],
+        wishes_by_target: Mapping[Target, Mapping[Steps, Wish]],
+        known_sections: Container[tuple[Target, str]],
         inapplicable: Container[tuple[Target, str]] = (),
         fixed: Container[Layer] = (),
     ) -> "Membership":
@@ -78,12 +78,12 @@ class Membership:
         for stack in stacks:
             for layer in dict.fromkeys(stack.layers):
                 members.setdefault(layer, []).append(stack)
-            held[stack.target] = _held(stack, wishes.get(stack.target, NO_WISHES))
+            held[stack.target] = _held(stack, wishes_by_target.get(stack.target, NO_WISHES))
         granted = {
             target: {steps: wish for steps, wish in wished.items() if steps not in held[target]}
-            for target, wished in wishes.items()
+            for target, wished in wishes_by_target.items()
         }
-        return cls(members, granted, known, inapplicable, fixed, held)
+        return cls(members, granted, known_sections, inapplicable, fixed, held)
 
     def wish(self, stack: Stack, steps: Steps) -> Wish | None:
         """Return the wish of a target at some steps."""
@@ -211,39 +211,39 @@ def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
     return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
 
 
-def _put(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _put(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     if declared := declarations(stack, steps):
         layer, at, _ = declared[-1]
-        is_agreed = members.agree(layer, at, wish)
+        is_agreed = members.agree(layer, at, put)
     elif around := declarations(stack, steps[:1]):
         layer, at = around[-1].layer, tuple(map(literal, steps))
-        is_agreed = members.agree_to_add(layer, at, wish)
+        is_agreed = members.agree_to_add(layer, at, put)
     else:
-        return [Spot(stack.layers[-1], steps, wish, in_own=True)]
-    return [Spot(layer, at, wish)] if is_agreed else [_override(wish, steps, stack, members, (layer, at))]
+        return [Spot(stack.layers[-1], steps, put, in_own=True)]
+    return [Spot(layer, at, put)] if is_agreed else [_override(put, steps, stack, members, (layer, at))]
 
 
-def _rename(wish: Rename, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _rename(rename: Rename, steps: Steps, stack: Stack, members: Membership) -> Spots:
     declared = declarations(stack, steps)
-    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
-        return [Spot(layer, at, wish) for layer, at, _ in declared]
+    if all(members.agree(layer, at, rename) for layer, at, _ in declared):
+        return [Spot(layer, at, rename) for layer, at, _ in declared]
     section, name = steps
     fields = {key: literal(value) for key, value in stack.sections[section][name].items() if key != OLD_NAMES}
     for at, change in members.wishes[stack.target].items():
         if at[:2] == steps and len(at) > 2:
             _change(fields, at[2:], change)
     layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
-    former: Steps = (section, wish.name)
+    former: Steps = (section, rename.name)
     own = _spelt(stack, steps, at)[0], _spelt(stack, former, former)[0]
     return [Spot(layer, own[0], Put(None), in_own=True), Spot(layer, own[1], Put(fields), in_own=True)]
 
 
-def _revive(wish: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _revive(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     *lower, (layer, at, _) = declarations(stack, steps)
     if not layer.title and any(declaration.value is not None for declaration in lower):
         return [Spot(layer, at, Drop())]
-    is_agreed = members.agree(layer, at, wish)
-    return [Spot(layer, at, wish) if is_agreed else _override(wish, steps, stack, members, (layer, at))]
+    is_agreed = members.agree(layer, at, put)
+    return [Spot(layer, at, put) if is_agreed else _override(put, steps, stack, members, (layer, at))]
 
 
 def _drop_item(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
@@ -280,7 +280,7 @@ def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> 
     return f"{Declaration(layer, at, None)} declares it for other targets too"
 
 
-def _add(wish: Put | Add, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _add(addition: Put | Add, steps: Steps, stack: Stack, members: Membership) -> Spots:
     section, name, *_ = steps
     spec, pruned = stack.specs[section], section in stack.prune
     declared = declarations(stack, steps[:2]) if spec.items is None else []
@@ -290,12 +290,14 @@ def _add(wish: Put | Add, steps: Steps, stack: Stack, members: Membership) -> Sp
     own = steps[:2] if spec.items is None else (section, literal(name))
     places = [steps] if spec.items is None else [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
     for layer, at in product(shared, places):
-        if members.agree_to_add(layer, at, wish):
-            return [Spot(layer, at[:2], wish)]
-    return [_override(wish, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))]
+        if members.agree_to_add(layer, at, addition):
+            return [Spot(layer, at[:2], addition)]
+    return [_override(addition, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))]
 
 
-def _override(change: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps]) -> Spot:
+def _override(
+    addition: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps]
+) -> Spot:
     """Return the change of a target's own document that declares otherwise what a layer declares at some steps.
 
     It is in the own document's spelling; an item that gets its former name back is written under that.
@@ -304,7 +306,7 @@ def _override(change: Put | Add, steps: Steps, stack: Stack, members: Membership
     spelt, length = _spelt(stack, steps, at)
     rename = members.wish(stack, steps[:2])
     own = (spelt[0], rename.name, *spelt[2:]) if isinstance(rename, Rename) and length < 2 else spelt
-    return Spot(layer, own, change, in_own=True)
+    return Spot(layer, own, addition, in_own=True)
 
 
 def _pruning(stack: Stack) -> Layer:
@@ -365,10 +367,10 @@ def _spelt(stack: Stack, steps: Steps, at: Steps) -> tuple[Steps, int]:
     return at, 0
 
 
-def _change(fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
+def _change(item_fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
     """Change a field of an item, or a key of a field."""
     name, *keys = steps
-    holder = fields if not keys else fields.setdefault(name, {})
+    holder = item_fields if not keys else item_fields.setdefault(name, {})
     if isinstance(wish, Put):
         holder[keys[0] if keys else name] = wish.value
     else:

@@ -50,7 +50,7 @@ class LiveSnapshot:
     archived: tuple[Member, ...]
 
 
-def read_all(request: ExportRequest, reader: FleetReader, kinds: Kinds, progress: Progress) -> LiveSnapshot:
+def read_all(export_request: ExportRequest, reader: FleetReader, kinds: Kinds, progress: Progress) -> LiveSnapshot:
     """Read every section that the level of each target has, or only the requested sections.
 
     Raises:
@@ -58,11 +58,11 @@ def read_all(request: ExportRequest, reader: FleetReader, kinds: Kinds, progress
     """
     progress.begin("looking for targets")
     switches = frozenset(key for kind in kinds.values() for key in kind.needs.switches)
-    resolved = resolve_targets(request, reader, switches)
+    resolved = resolve_targets(export_request, reader, switches)
     tasks = [
         (readable.target, kind, part)
         for readable in resolved.targets
-        for kind, part in _parts(readable.target, kinds, request)
+        for kind, part in _parts(readable.target, kinds, export_request)
     ]
     progress.begin("reading", (target for target, _, _ in tasks))
 
@@ -96,10 +96,10 @@ def read_all(request: ExportRequest, reader: FleetReader, kinds: Kinds, progress
     )
 
 
-def _parts(target: Target, kinds: Kinds, request: ExportRequest) -> Iterator[tuple[Kind, Part]]:
+def _parts(target: Target, kinds: Kinds, export_request: ExportRequest) -> Iterator[tuple[Kind, Part]]:
     """Yield the parts of the requested sections that a target may have."""
     for kind in kinds.values():
-        if target.level in kind.models and (not request.sections or kind.name in request.sections):
+        if target.level in kind.models and (not export_request.sections or kind.name in export_request.sections):
             yield from ((kind, part) for part in kind.parts)
 
 
@@ -130,10 +130,12 @@ def _explained(
     yield from ((place, part) for place, part in explained.items() if isinstance(part, Unreadable))
 
 
-def _unreadable(parts: Iterable[tuple[PartAddress, Unreadable]], readable: Container[Target]) -> Iterator[LeftOut]:
+def _unreadable(
+    unreadable_parts: Iterable[tuple[PartAddress, Unreadable]], readable: Container[Target]
+) -> Iterator[LeftOut]:
     """Yield each unreadable section, and each target without a readable one."""
     left_out: dict[object, LeftOut] = {}
-    for (target, section, _), part in parts:
+    for (target, section, _), part in unreadable_parts:
         why = advised(part.cause.reason, part.cause.remedy) if part.cause else part.reason
         what = section if target in readable else ""
         left_out.setdefault((target, what), LeftOut(what, target, f"cannot be read: {why}"))

@@ -14,7 +14,7 @@ from reconciler.edit.targets import ResolvedTarget
 from reconciler.engine.read import UNEXPECTED
 from reconciler.errors import BadAnswer
 from reconciler.model.endpoints import Collection, Named
-from reconciler.model.kind import Kind, Kinds, Rehearsed
+from reconciler.model.kind import Kind, Kinds, ReadSection
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Unreadable
@@ -91,7 +91,7 @@ def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, usern
                 parts[part.name] = tuple(record for record in entries if not part.name_error(record.names[0]))
             case _, LiveRecord() as record:
                 parts[part.name] = (record,)
-    return kind.rehearsed(Rehearsed(resolved.target.level, username, parts)) if parts else {}
+    return kind.sandbox_section(ReadSection(resolved.target.level, username, parts)) if parts else {}
 
 
 def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:

@@ -43,9 +43,9 @@ class Exported:
     left_out: Mapping[str, tuple[LeftOut, ...]]
     undecided: frozenset[str] = frozenset()
 
-    def without(self, sections: Container[str]) -> "Exported":
+    def without(self, section_names: Container[str]) -> "Exported":
         """Return the same without some sections."""
-        return replace(self, spec={name: section for name, section in self.spec.items() if name not in sections})
+        return replace(self, spec={name: section for name, section in self.spec.items() if name not in section_names})
 
 
 def export_target(
@@ -83,16 +83,16 @@ def export_target(
     return Exported(resolved, spec, left_out, frozenset(undecided))
 
 
-def _without_empty_lists(kind: Kind, section: Spec) -> Spec:
+def _without_empty_lists(kind: Kind, section_spec: Spec) -> Spec:
     lists = {part.name for part in kind.parts if isinstance(part, Collection)}
-    return {key: value for key, value in section.items() if value != [] or key not in lists}
+    return {key: value for key, value in section_spec.items() if value != [] or key not in lists}
 
 
-def entries_of(part: Collection, live: Iterable[LiveRecord], resolved: ResolvedTarget) -> list[LiveRecord]:
+def entries_of(part: Collection, records: Iterable[LiveRecord], resolved: ResolvedTarget) -> list[LiveRecord]:
     """Return the objects of a collection by name, without the entry for the target itself in a list of targets."""
     itself = {resolved.target.identity[1], resolved.id} if part.names.level is resolved.target.level else set()
     return sorted(
-        (record for record in live if itself.isdisjoint(part.identity(name) for name in record.names)),
+        (record for record in records if itself.isdisjoint(part.identity(name) for name in record.names)),
         key=lambda record: (isinstance(record.names[0], int), record.names[0], record.id or 0),
     )
 
@@ -122,11 +122,11 @@ def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> 
     return fields if all_fields else _concise(kind, {"": fields})[""]
 
 
-def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: ResolvedTarget, omitted: Omitted) -> Any:
+def _section(kind: Kind, live_parts: Mapping[str, LivePart | None], resolved: ResolvedTarget, omitted: Omitted) -> Any:
     """Return a section, or None if there is nothing to declare."""
     section: dict[Any, Any] = {}
     for part in kind.parts:
-        match part, parts[part.name]:
+        match part, live_parts[part.name]:
             case _, LiveRecord() as record:
                 section |= _fields(part.title, "", record, omitted)
             case Collection(), Objects(own=live):
@@ -142,28 +142,30 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
     return None if kind.join else section or None
 
 
-def _concise(kind: Kind, section: Spec) -> Spec:
+def _concise(kind: Kind, section_spec: Spec) -> Spec:
     """Return a section without the fields of items that have the service's default, and that nothing needs.
 
     A creation needs some, which have no default there; and of what protects, each field is to be watched.
     """
     part = kind.parts[0]
-    if kind.protects or not (isinstance(part, Collection) and all(isinstance(item, dict) for item in section.values())):
-        return section
+    if kind.protects or not (
+        isinstance(part, Collection) and all(isinstance(item, dict) for item in section_spec.values())
+    ):
+        return section_spec
     usual = part.model.model_construct().model_dump(mode="json")
     defaults = {field: value for field, value in usual.items() if field not in part.writes.required}
     return {
         name: {field: value for field, value in fields.items() if field not in defaults or defaults[field] != value}
-        for name, fields in section.items()
+        for name, fields in section_spec.items()
     }
 
 
 def _named(
-    part: Collection, live: tuple[LiveRecord, ...], resolved: ResolvedTarget, omitted: Omitted
+    part: Collection, records: tuple[LiveRecord, ...], resolved: ResolvedTarget, omitted: Omitted
 ) -> Iterator[tuple[Key, LiveRecord]]:
     """Yield the objects that a manifest can name, each with its name in canonical form."""
     by_name: dict[Key, list[LiveRecord]] = {}
-    for record in entries_of(part, live, resolved):
+    for record in entries_of(part, records, resolved):
         by_name.setdefault(part.identity(record.names[0]), []).append(record)
     for same in by_name.values():
         name = same[0].names[0]

@@ -85,12 +85,12 @@ class _Member:
         return entries | {(name,) for name in self.spec}
 
 
-def _items(shape: SectionSpec, sections: Sequence[Mapping[str, Any]], enough: int, alike: int) -> Spec:
+def _items(shape: SectionSpec, section_specs: Sequence[Mapping[str, Any]], enough: int, alike: int) -> Spec:
     """Return the items of a section that enough projects have; an empty section declares the section."""
-    counts = Counter(key for section in sections for key in section)
+    counts = Counter(key for section in section_specs for key in section)
     items: Spec = {}
     for key in [key for key, count in counts.items() if count >= enough]:
-        having = [section[key] for section in sections if key in section]
+        having = [section[key] for section in section_specs if key in section]
         item = _usual(shape, having, alike)
         # What protects is in the profile whole, or not at all: a project that comes later must be able to have it, and
         # `drift` watches every field.
@@ -99,17 +99,17 @@ def _items(shape: SectionSpec, sections: Sequence[Mapping[str, Any]], enough: in
     return items
 
 
-def _usual(shape: SectionSpec, values: Sequence[Mapping[str, Any]], alike: int) -> Spec:
+def _usual(shape: SectionSpec, field_values: Sequence[Mapping[str, Any]], alike: int) -> Spec:
     """Return the most frequent value of each field, if enough have it, and the entries that all lists have."""
     usual: Spec = {}
-    for field in dict.fromkeys(field for value in values for field in value):
-        having = [value[field] for value in values if field in value]
-        lacking = len(values) - len(having)
+    for field in dict.fromkeys(field for value in field_values for field in value):
+        having = [value[field] for value in field_values if field in value]
+        lacking = len(field_values) - len(having)
         if lacking and not shape.items:  # no document can take a setting from a profile
             continue
         text, count = Counter(map(dumps, having)).most_common(1)[0]
         if shape.merges_as_set(field):
-            entries = [entry for entry in having[0] if all(entry in value.get(field, ()) for value in values)]
+            entries = [entry for entry in having[0] if all(entry in value.get(field, ()) for value in field_values)]
             usual |= {field: entries} if entries or [] in having else {}
         elif all(isinstance(value, dict) for value in having):
             usual |= {field: inner} if (inner := _usual(shape, having, alike)) else {}
@@ -123,25 +123,25 @@ def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> It
     every = [_ways(project, shapes) for project in projects]
     counts = Counter((text[0], form) for ways in every for text, forms in ways.items() for form in forms)
 
-    def often(context: Context, form: str) -> int:
-        return counts[context, form]
+    def often(text_position: Context, form: str) -> int:
+        return counts[text_position, form]
 
     for project, ways in zip(projects, every, strict=True):
         usual = {text: max(forms, key=partial(often, text[0])) for text, forms in ways.items()}
         yield _changed_spec(project.spec, shapes, lambda *text, usual=usual: usual[text])
 
 
-def _ways(project: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str], list[str]]:
+def _ways(exported: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str], list[str]]:
     """Return the ways to write each text of a project."""
     texts: dict[tuple[Context, str], str] = {}
-    _changed_spec(project.spec, shapes, lambda *text: texts.setdefault(text, text[1]))
-    return {text: _forms(*text, project.resolved, shapes) for text in texts}
+    _changed_spec(exported.spec, shapes, lambda *text: texts.setdefault(text, text[1]))
+    return {text: _forms(*text, exported.resolved, shapes) for text in texts}
 
 
-def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
+def _forms(text_position: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
     """Return the ways to write a text: first without placeholders, then with each that fits."""
-    items = shapes[context[0]].items
-    lower = len(context) == 1 and items is not None and items.names.lowers_placeholders
+    items = shapes[text_position[0]].items
+    lower = len(text_position) == 1 and items is not None and items.names.lowers_placeholders
     values = placeholder_values(resolved.path)
     forms = [str(literal(text))]
     for name, value in values.items():
@@ -150,7 +150,7 @@ def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: Sectio
             continue
         pieces = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text)
         form = f"{{{name}}}".join(map(literal, pieces))
-        if len(pieces) > 1 and fill(form, values, lower=lower) == text:
+        if len(pieces) > 1 and fill(form, values, in_lower_case=lower) == text:
             forms.append(form)
     return forms
 
@@ -168,12 +168,12 @@ def _changed_spec(spec: Spec, shapes: SectionSpecs, change: Change) -> Spec:
     }
 
 
-def _changed(value: Any, context: Context, change: Change) -> Any:
+def _changed(value: Any, text_position: Context, change: Change) -> Any:
     match value:
         case str():
-            return change(context, value)
+            return change(text_position, value)
         case dict():
-            return {key: _changed(inner, (*context, key), change) for key, inner in value.items()}
+            return {key: _changed(inner, (*text_position, key), change) for key, inner in value.items()}
         case list():
-            return [_changed(inner, context, change) for inner in value]
+            return [_changed(inner, text_position, change) for inner in value]
     return value

@@ -62,11 +62,11 @@ class ResolvedTarget:
         return self.target.identity, (self.target.level, self.id)
 
 
-def paths_of(targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
+def paths_of(resolved_targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
     """Return the paths of targets, for manifests that give them by ID."""
     return {
         Target(target.target.level, target.id): target.path
-        for target in targets
+        for target in resolved_targets
         if target.path and target.id is not None
     }
 
@@ -99,23 +99,23 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
     return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.index.groups}
 
 
-def resolve_targets(request: ExportRequest, reader: FleetReader, switches: frozenset[str]) -> ResolvedTargets:
+def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches: frozenset[str]) -> ResolvedTargets:
     """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`, or none of the named ones can be read.
     """
     named = dict.fromkeys(
-        [Target(Level.GROUP, name) for name in request.groups]
-        + [Target(Level.PROJECT, name) for name in request.projects]
+        [Target(Level.GROUP, name) for name in export_request.groups]
+        + [Target(Level.PROJECT, name) for name in export_request.projects]
     )
     answers = ask_each(_fetch, named, reader)
     failures = {target: answer for target, answer in answers.items() if isinstance(answer, ServiceError)}
     records = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
-    if failures and not (records or request.pathless):
+    if failures and not (records or export_request.pathless):
         raise next(iter(failures.values()))
     warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
-    targets = [ResolvedTarget(Target(level)) for level in request.pathless]
+    targets = [ResolvedTarget(Target(level)) for level in export_request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in records.items()]
     groups = [path for target, (path, _, _) in records.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader).groups
@@ -155,8 +155,8 @@ def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool] 
     return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
 
-def _known(record: TargetRecord) -> tuple[str, int | None, bool]:
-    return record.path, record.id, record.fields.get("empty_repo") is True
+def _known(target_record: TargetRecord) -> tuple[str, int | None, bool]:
+    return target_record.path, target_record.id, target_record.fields.get("empty_repo") is True
 
 
 def _resolved(level: Level, path: str, number: int | None, is_empty: bool) -> ResolvedTarget:

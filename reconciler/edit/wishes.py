@@ -37,16 +37,16 @@ class Wishes:
     wishes: dict[Steps, Wish] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
-    def collect(self, plan: TargetPlan, section: Section, whole: Stack, live: LiveState) -> None:
+    def collect(self, plan: TargetPlan, section: Section, stack: Stack, live: LiveState) -> None:
         """Add what makes the plan of a section empty.
 
         Args:
             plan: of the section.
             section: as it is declared.
-            whole: the target's merged spec.
+            stack: the target's layers, merged.
             live: what was read.
         """
-        drift = _Drift(self, section, whole, live, {})
+        drift = _Drift(self, section, stack, live, {})
         if drift.kind.join:
             drift.count()
             return
@@ -105,10 +105,10 @@ class _Drift:
         for name, value in self.kind.join(names).items():
             self.wishes.wishes[self.section.kind, name] = Put(value)
 
-    def add(self, change: Create | Update | Delete) -> None:
+    def add(self, planned_change: Create | Update | Delete) -> None:
         """Wish for the opposite of a change."""
-        part, name = self._part(change), change.address.name
-        match change:
+        part, name = self._part(planned_change), planned_change.address.name
+        match planned_change:
             case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
                 self._refuse(name, ROTATION)
             case Create() | Update(read=AsRead(below=(_, *_))):
@@ -117,7 +117,7 @@ class _Drift:
                 if former is not None:
                     self._put((name,), Rename(str(literal(former))))
                 record = self._record(part, name if former is None else former)
-                self._put_fields(name, record, change.after)
+                self._put_fields(name, record, planned_change.after)
             case _:
                 self._add(part, name)
 
@@ -134,11 +134,11 @@ class _Drift:
             self._solve_item(part, problem, declared.get(name), excepted)
 
     def _solve_item(
-        self, part: Collection, problem: Finding, wanted: Resource | None, excepted: Container[str]
+        self, part: Collection, problem: Finding, wanted_item: Resource | None, excepted: Container[str]
     ) -> None:
         name = problem.address.name
-        former = [record for old in getattr(wanted, OLD_NAMES, ()) for record in self._named(part, old)]
-        match wanted, self._named(part, name), former:
+        former = [record for old in getattr(wanted_item, OLD_NAMES, ()) for record in self._named(part, old)]
+        match wanted_item, self._named(part, name), former:
             case None, [_], _:
                 self._add(part, name)
             case Resource(), [], []:
@@ -153,31 +153,31 @@ class _Drift:
             case _:
                 self._refuse(name, problem.reason)
 
-    def _part(self, step: Create | Update | Delete | Finding) -> Any:
+    def _part(self, plan_item: Create | Update | Delete | Finding) -> Any:
         """Return the endpoint that a step of the plan is about."""
-        return self.kind.part(step.address.part)
+        return self.kind.part(plan_item.address.part)
 
     def _differing(self, part: Collection, wanted: Resource, record: LiveRecord, excepted: Container[str]) -> list[str]:
         referring = part.referring(wanted, self._names(part).unique)
         return [path for path in differences(referring, record)[1] if path not in excepted]
 
-    def _drop(self, part: Collection, name: Key | None) -> None:
+    def _drop(self, part: Collection, item_name: Key | None) -> None:
         """Wish that an item, or each entry that stands for an object, is not declared."""
         if self.whole.specs[self.section.kind].items is not None:
-            self._put((name,), Drop())
+            self._put((item_name,), Drop())
             return
-        entries = self._names(part).entries.get(self._canonical(part, name), ())
+        entries = self._names(part).entries.get(self._canonical(part, item_name), ())
         identities = tuple(dict.fromkeys(map(part.identity, entries)))
         for identity in identities:
             self._put((part.name, identity), Drop(identities))
 
-    def _add(self, part: Collection, name: Key | None) -> None:
+    def _add(self, part: Collection, item_name: Key | None) -> None:
         """Wish that an object is declared which is there."""
-        record = self._record(part, name)
+        record = self._record(part, item_name)
         shown = record.names[0]
         error = part.name_error(shown)
         if error or len(self._named(part, shown)) > 1:
-            self._refuse(name, error or f"{len(self._named(part, shown))} objects have this name")
+            self._refuse(item_name, error or f"{len(self._named(part, shown))} objects have this name")
         elif self.whole.specs[self.section.kind].items is None:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
             self._keep_empty()
@@ -193,37 +193,37 @@ class _Drift:
             if part.name not in self.merged and not self._objects(part):
                 self._put((part.name,), Put([]))
 
-    def _put_fields(self, name: Key | None, record: LiveRecord, fields: Iterable[str]) -> None:
+    def _put_fields(self, item_name: Key | None, record: LiveRecord, field_names: Iterable[str]) -> None:
         declarable_ = declarable(record)
-        for path in fields:
-            steps = (*(() if name is None else (name,)), *path.split(".", 1))
+        for path in field_names:
+            steps = (*(() if item_name is None else (item_name,)), *path.split(".", 1))
             if path.partition(".")[0] in record.unshown:
                 continue
             if path in declarable_:
                 self._put(steps, Put(literal(declarable_[path])))
             elif path in record.unknown:
-                self._refuse(name, "no manifest can declare its value", path)
+                self._refuse(item_name, "no manifest can declare its value", path)
             else:
                 self._put(steps, Drop())
 
     def _put(self, steps: Steps, wish: Wish) -> None:
         self.wishes.wishes[self.section.kind, *steps] = wish
 
-    def _refuse(self, name: Key | None, reason: str, path: str | None = None) -> None:
-        self.wishes.refused[self.section.kind, name, path] = reason
+    def _refuse(self, item_name: Key | None, reason: str, field_path: str | None = None) -> None:
+        self.wishes.refused[self.section.kind, item_name, field_path] = reason
 
     def _objects(self, part: Collection) -> list[LiveRecord]:
         read = self.live.parts[self.target, self.section.kind, part.name]
         objects = read.own if isinstance(read, Objects) else ()
         return without_own_project(DeclaredPart(self.section, part, self.live), objects)
 
-    def _record(self, part: Any, name: Key | None) -> LiveRecord:
+    def _record(self, endpoint: Any, item_name: Key | None) -> LiveRecord:
         """Return the subject of a change: a settings record, or the object of a name."""
-        read = self.live.parts[self.target, self.section.kind, part.name]
-        return read if isinstance(read, LiveRecord) else self._named(part, name)[0]
+        read = self.live.parts[self.target, self.section.kind, endpoint.name]
+        return read if isinstance(read, LiveRecord) else self._named(endpoint, item_name)[0]
 
-    def _named(self, part: Collection, name: Key | None) -> list[LiveRecord]:
-        return self._names(part).objects.get(self._canonical(part, name), [])
+    def _named(self, part: Collection, item_name: Key | None) -> list[LiveRecord]:
+        return self._names(part).objects.get(self._canonical(part, item_name), [])
 
     def _names(self, part: Collection) -> _Names:
         """Return the live objects by name, put together once: a section may have thousands of changes."""
@@ -241,10 +241,10 @@ class _Drift:
             self.named[part.name] = _Names(objects, entries, unique)
         return self.named[part.name]
 
-    def _canonical(self, part: Collection, name: Key | None) -> Key:
+    def _canonical(self, part: Collection, item_name: Key | None) -> Key:
         """Return an ID for a path where it is known."""
-        assert name is not None  # noqa: S101 - objects of collections have names
-        key = part.identity(name)
+        assert item_name is not None  # noqa: S101 - objects of collections have names
+        key = part.identity(item_name)
         number = (
             self.live.ids.get(Reference(part.names.level, str(key)))
             if part.names.level and isinstance(key, str)

@@ -12,9 +12,9 @@ from reconciler.system.files import A_LINK, is_linked, naming, save_all
 BEHIND_A_LINK = "behind a symbolic link"
 
 
-def linked_files(files: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
+def linked_files(file_names: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
     """Return the files that a link below the named files and folders leads to, each with the reason to leave it."""
-    return {file: BEHIND_A_LINK for file in files if is_linked(Path(file), roots)}
+    return {file: BEHIND_A_LINK for file in file_names if is_linked(Path(file), roots)}
 
 
 def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:

@@ -91,20 +91,20 @@ def written(
     return {Path(path): texts[path] for path in sorted(texts)}
 
 
-def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
+def updated_text(source: Source, changed_documents: Mapping[int, Any]) -> str:
     """Return the text of a file with changed documents, read again to see that it has the wanted values.
 
     Args:
         source: the file as it is.
-        changes: the new plain values, by number of document.
+        changed_documents: the new plain values, by number of document.
 
     Raises:
         LayoutLost: see there.
     """
     unix = source.text.replace("\r\n", "\n")
     values = source.read().values
-    wanted = [changes.get(number, value) for number, value in enumerate(values)]
-    text = edited_text(unix, values, changes)
+    wanted = [changed_documents.get(number, value) for number, value in enumerate(values)]
+    text = edited_text(unix, values, changed_documents)
     text = text if unix.endswith("\n") else text.removesuffix("\n")
     reading = Source(source.path, text).read()
     if not reading.errors and reading.values == wanted:
@@ -112,23 +112,23 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
     raise LayoutLost(source.path)
 
 
-def appended_text(source: Source, new: str) -> str:
+def appended_text(source: Source, new_text: str) -> str:
     r"""Return the text of a file with further documents at its end, in its line breaks.
 
     Blank lines at the end go, but where they belong to a value (`|+`).
 
     Args:
         source: the file as it is; an empty one gets the new text alone.
-        new: the text of the documents, with `\n` as line break.
+        new_text: the text of the documents, with `\n` as line break.
 
     Raises:
         OutputFailed: a value that is there would change, since the file ends without a line break.
     """
     if not source.text:
-        return new
+        return new_text
     ends = "\r\n" if "\r\n" in source.text else "\n"
     wanted = source.read().values
-    behind = f"{NEXT}{new}".replace("\n", ends)
+    behind = f"{NEXT}{new_text}".replace("\n", ends)
     for text in (source.text.rstrip("\r\n") + ends, source.text):
         if Source(source.path, f"{text}{NEXT}").read().values == wanted:
             return text + behind
@@ -138,25 +138,25 @@ def appended_text(source: Source, new: str) -> str:
     )
 
 
-def edited_text(text: str, before: Sequence[Any], changes: Mapping[int, Any]) -> str:
+def edited_text(text: str, old_documents: Sequence[Any], changed_documents: Mapping[int, Any]) -> str:
     r"""Return a text with changed documents.
 
     Odd but valid layouts may lead to a text with other values: the caller has to read it again.
 
     Args:
         text: the documents as they are, with `\n` as line break.
-        before: their plain values.
-        changes: the new plain values, by number of document.
+        old_documents: their plain values.
+        changed_documents: the new plain values, by number of document.
     """
     text = text if text.endswith("\n") else f"{text}\n"
     events = yaml.parse(text, Loader=LOADER)
     roots = [_parse(event, events, text) for event in events if isinstance(event, yaml.NodeEvent)]
     roots = [root for root in roots if root.start < root.end]
     editor = _Editor(text, _indents_of(roots))
-    for number, value in changes.items():
-        editor.edit(roots[number], before[number], value)
+    for number, value in changed_documents.items():
+        editor.edit(roots[number], old_documents[number], value)
     for number, root in enumerate(roots):
-        editor.expand_aliases(root, before[number])
+        editor.expand_aliases(root, old_documents[number])
     pieces, copied = [], 0
     for start, end, new in sorted(editor.edits, key=lambda edit: edit[:2]):
         pieces += [text[copied:start], new]
@@ -238,24 +238,28 @@ class _Editor:
     indents: Indents
     edits: list[tuple[int, int, str]] = field(default_factory=list)
 
-    def edit(self, node: _Node, before: Any, after: Any) -> None:
+    def edit(self, node: _Node, old_value: Any, new_value: Any) -> None:
         """Change a collection that is empty neither before nor after: new keys and entries come last.
 
         An entry of a list is kept or removed, and never changed.
         """
-        renamed = {key.former: key for key in after if isinstance(key, RenamedKey)}
-        kept = _kept(before, after) if isinstance(after, list) else [key in after or key in renamed for key in before]
-        new = after[sum(kept) :] if isinstance(after, list) else _new_keys(before, after)
-        if isinstance(after, dict):
-            for key, key_node, value in zip(before, node.keys, node.values, strict=True):
+        renamed = {key.former: key for key in new_value if isinstance(key, RenamedKey)}
+        kept = (
+            _kept(old_value, new_value)
+            if isinstance(new_value, list)
+            else [key in new_value or key in renamed for key in old_value]
+        )
+        new = new_value[sum(kept) :] if isinstance(new_value, list) else _new_keys(old_value, new_value)
+        if isinstance(new_value, dict):
+            for key, key_node, value in zip(old_value, node.keys, node.values, strict=True):
                 name = renamed.get(key, key)
                 if name is not key:
                     self.edits.append((key_node.start, key_node.end, inline(str(name))))
-                if name in after and not same(before[key], after[name]):
+                if name in new_value and not same(old_value[key], new_value[name]):
                     colon = self.text.find(":", key_node.end, value.end)
                     if colon < 0:  # as in {key}
                         self.edits.append((value.end, value.end, ":"))
-                    self._change(colon + 1 if colon >= 0 else value.end, node, value, before[key], after[name])
+                    self._change(colon + 1 if colon >= 0 else value.end, node, value, old_value[key], new_value[name])
         spans = _spans(node)
         if node.is_block:
             self._remove_lines(span for span, stays in zip(spans, kept, strict=True) if not stays)
@@ -271,16 +275,16 @@ class _Editor:
             if inner.is_alias and inner.anchor in gone and not self._is_gone(inner):
                 self.edits.append((inner.start, inner.end, inline(inner_value)))
 
-    def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
+    def _change(self, start: int, parent: _Node, node: _Node, old_value: Any, new_value: Any) -> None:
         """Change the value of a key, whose colon ends at `start`."""
-        unfolds = parent.is_block and not node.is_block and _outgrows(before, after)
-        if _only_comes_and_goes(before, after) and not node.anchor and not unfolds:
-            self.edit(node, before, after)
+        unfolds = parent.is_block and not node.is_block and _outgrows(old_value, new_value)
+        if _only_comes_and_goes(old_value, new_value) and not node.anchor and not unfolds:
+            self.edit(node, old_value, new_value)
             return
-        head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), "")
+        head, body = behind_key(new_value, parent.column, self.indents) if parent.is_block else (inline(new_value), "")
         if node.is_block and not node.anchor:
             self.edits.append((start, start, f" {head}" if head else ""))
-            if after in ({}, []):  # comments between the entries stay
+            if new_value in ({}, []):  # comments between the entries stay
                 self._remove_lines(_spans(node))
             else:
                 self.edits.append((self._line(node.start), self._next_line(node.end), body))
@@ -289,31 +293,31 @@ class _Editor:
             self.edits.append((node.start, node.end, head) if is_kept_apart else (start, node.end, head and f" {head}"))
             self._insert_lines(node.end, body)
 
-    def _edit_flow(self, node: _Node, spans: list[tuple[int, int]], kept: list[bool], new: str) -> None:
+    def _edit_flow(self, node: _Node, spans: list[tuple[int, int]], keep_flags: list[bool], new_text: str) -> None:
         """Remove entries between brackets, with their commas, and append new ones."""
-        if not any(kept):
-            self.edits.append((node.start + 1, node.end - 1, new))
+        if not any(keep_flags):
+            self.edits.append((node.start + 1, node.end - 1, new_text))
             return
         last = 0
         for number, (start, end) in enumerate(spans):
-            if kept[number]:
+            if keep_flags[number]:
                 last = end
             elif last:
                 self.edits.append((spans[number - 1][1], end, ""))
             else:
                 self.edits.append((start, spans[number + 1][0], ""))
-        if new:
-            self.edits.append((last, last, f", {new}"))
+        if new_text:
+            self.edits.append((last, last, f", {new_text}"))
 
     def _remove_lines(self, spans: Iterable[tuple[int, int]]) -> None:
         """Remove the lines of entries of a block."""
         self.edits += [(self._line(start), self._next_line(end), "") for start, end in spans]
 
-    def _insert_lines(self, end: int, lines: str) -> None:
+    def _insert_lines(self, end: int, text: str) -> None:
         """Insert lines behind the line on which a value ends."""
-        if lines:
+        if text:
             after = self._next_line(end)
-            self.edits.append((after, after, lines))
+            self.edits.append((after, after, text))
 
     def _line(self, index: int) -> int:
         return self.text.rfind("\n", 0, index) + 1
@@ -331,31 +335,38 @@ def _spans(node: _Node) -> list[tuple[int, int]]:
     return list(zip(starts, (value.end for value in node.values), strict=True))
 
 
-def _new_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _new_keys(old_mapping: Mapping[str, Any], new_mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a mapping that are added to it."""
-    return {key: value for key, value in after.items() if key not in before and not isinstance(key, RenamedKey)}
+    return {
+        key: value for key, value in new_mapping.items() if key not in old_mapping and not isinstance(key, RenamedKey)
+    }
 
 
-def _kept(before: Sequence[Any], after: Sequence[Any]) -> list[bool]:
+def _kept(old_list: Sequence[Any], new_list: Sequence[Any]) -> list[bool]:
     """Return of each entry of a list whether another list has it too."""
-    written = {json.dumps(entry, sort_keys=True) for entry in after}
-    return [json.dumps(entry, sort_keys=True) in written for entry in before]
+    written = {json.dumps(entry, sort_keys=True) for entry in new_list}
+    return [json.dumps(entry, sort_keys=True) in written for entry in old_list]
 
 
-def _only_comes_and_goes(before: Any, after: Any) -> bool:
+def _only_comes_and_goes(old_value: Any, new_value: Any) -> bool:
     """Whether `_Editor.edit` can change a value: both are mappings, or lists whose new entries come last."""
-    match before, after:
-        case (dict(), dict()) if before and after:
+    match old_value, new_value:
+        case (dict(), dict()) if old_value and new_value:
             return True
         case ([_, *_], [_, *_]):
-            kept = list(compress(before, _kept(before, after)))
-            return bool(after[: len(kept)] == kept)
+            kept = list(compress(old_value, _kept(old_value, new_value)))
+            return bool(new_value[: len(kept)] == kept)
     return False
 
 
-def _outgrows(before: Any, after: Any) -> bool:
+def _outgrows(old_value: Any, new_value: Any) -> bool:
     """Whether a mapping gets a list of mappings, for which one line would be too long."""
-    return isinstance(before, dict) and isinstance(after, dict) and has_entries(after) and not has_entries(before)
+    return (
+        isinstance(old_value, dict)
+        and isinstance(new_value, dict)
+        and has_entries(new_value)
+        and not has_entries(old_value)
+    )
 
 
 def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:

@@ -131,17 +131,17 @@ def _former(planned: Planned) -> Mapping[Target, Former]:
 
 
 def _read(
-    planned: Planned, targets: Sequence[Target], after: datetime, *, as_one: bool
+    planned: Planned, targets: Sequence[Target], moment: datetime, *, as_one: bool
 ) -> tuple[Events, tuple[Remark, ...]]:
     """Return the events of targets since a moment, and log messages about events that cannot be read.
 
     Args:
         planned: the plan.
         targets: the targets to read events of.
-        after: the moment.
+        moment: the moment.
         as_one: whether a list of the events of all targets is worth a request.
     """
-    since = after.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     remarks: list[Remark] = []
     if as_one and len(targets) > 1:
         try:
@@ -171,7 +171,7 @@ def _read(
     return events, tuple(remarks)
 
 
-def _by_target(live: LiveState, targets: Sequence[Target], answer: Sequence[Json]) -> Events:
+def _by_target(live: LiveState, targets: Sequence[Target], answer: Iterable[Json]) -> Events:
     """Return the events of all targets by target, matched by ID where it is known, else by path."""
     known: dict[Identity, Target] = {}
     for target in targets:
@@ -193,9 +193,9 @@ def _newest_first(answer: Iterable[Json]) -> tuple[AuditEvent, ...]:
     return tuple(sorted(filter(None, map(read_event, answer)), key=lambda event: event.time, reverse=True))
 
 
-def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
+def _unread(counts_by_reason: Mapping[str, int]) -> Iterator[Remark]:
     """Yield one log message for each reason why events cannot be read."""
-    for reason, number in reasons.items():
+    for reason, number in counts_by_reason.items():
         yield (
             logging.WARNING,
             f"who changed {counted(number, 'target')} is not known: {reason}; audit events need a licence (Premium or "
@@ -203,11 +203,13 @@ def _unread(reasons: Mapping[str, int]) -> Iterator[Remark]:
         )
 
 
-def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former) -> TargetPlan:
+def _with_authors(
+    target_plan: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds, recorded_ids: Former
+) -> TargetPlan:
     """Return a target whose changes name the author of the live value, wherever an event explains it.
 
     Args:
-        target: of a plan.
+        target_plan: of a plan.
         events: of the target, the newest first.
         kinds: all kinds.
         recorded_ids: of the target, by the inventory.
@@ -224,7 +226,7 @@ def _with_authors(target: TargetPlan, events: Sequence[AuditEvent], kinds: Kinds
         author = _author(change, traced[section], kinds, recorded_ids)
         return with_note(change, "changed_by", None if author is None else author.data)
 
-    return target.with_changes(with_author)
+    return target_plan.with_changes(with_author)
 
 
 def _changed_by(event: AuditEvent) -> ChangedBy:
@@ -244,7 +246,7 @@ def _author(change: Change, traced: Pairs, kinds: Kinds, recorded_ids: Former) -
     ]
     if isinstance(change, Update):
         newest = {mark.field: (event, mark) for event, mark in reversed(about) if mark.field in change.after}
-        events = [event for event, mark in newest.values() if mark.has_left(change.before.get(str(mark.field)))]
+        events = [event for event, mark in newest.values() if mark.is_still_set(change.before.get(str(mark.field)))]
         event = max(events, key=lambda event: event.time, default=None)
     else:
         last = next((pair for pair in about if pair[1].field is None), None)
@@ -295,15 +297,15 @@ def _find_restored(
 
 
 def _restored_in_section(
-    changes: Sequence[Change], declared: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
+    changes: Iterable[Change], section: Section, live: LiveState, events: Sequence[AuditEvent], kinds: Kinds
 ) -> Iterator[Finding]:
-    kind = kinds[declared.kind]
+    kind = kinds[section.kind]
     # Oldest first: a value is restored only after it was changed.
     traced = [(event, mark) for event in reversed(events) for mark in (kind.trace(event) if kind.trace else ())]
     for part in kind.parts if traced else ():
         about = [(event, mark) for event, mark in traced if mark.part == part.name]
         differing = [*_differing(changes, part)]
-        for setting in _declared(declared, part, live, about):
+        for setting in _declared(section, part, live, about):
             if not any(_concerns(names, field, setting) for names, field in differing):
                 yield from _round_trips(setting, about, part)
 
@@ -334,17 +336,17 @@ def _declared(section: Section, part: Part, live: LiveState, traced: Pairs) -> I
 
 
 def _fields(
-    wanted: Resource, record: LiveRecord, address: Address, names: frozenset[Key] | None
+    wanted: Resource, record: LiveRecord, address: Address, object_names: frozenset[Key] | None
 ) -> Iterator[DeclaredValue]:
     live = fields_of(record.resource)
-    return (DeclaredValue(address, names, field, live[field]) for field in fields_of(wanted) if field in live)
+    return (DeclaredValue(address, object_names, field, live[field]) for field in fields_of(wanted) if field in live)
 
 
 def _names_of_record(record: LiveRecord, part: Collection) -> set[Key]:
     return {*map(part.identity, record.names), *([] if record.id is None else [record.id])}
 
 
-def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
+def _differing(changes: Iterable[Change], part: Part) -> Iterator[tuple[frozenset[Key] | None, str | None]]:
     """Yield the identity of each object of a part that differs, with the field, or None for the whole object."""
     for change in changes:
         if change.address.part == part.name:
@@ -354,47 +356,49 @@ def _differing(changes: Sequence[Change], part: Part) -> Iterator[tuple[frozense
                 yield names, field
 
 
-def _concerns(names: frozenset[Key] | None, field: str | None, declared: DeclaredValue) -> bool:
+def _concerns(object_names: frozenset[Key] | None, field: str | None, declared_value: DeclaredValue) -> bool:
     """Return whether a difference is about a declared value; one of a whole object is about all its fields."""
-    same = names is None or bool(names & (declared.names or frozenset()))
-    return same and field in (None, declared.field)
+    same = object_names is None or bool(object_names & (declared_value.names or frozenset()))
+    return same and field in (None, declared_value.field)
 
 
-def _round_trips(declared: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
+def _round_trips(declared_value: DeclaredValue, traced: Pairs, part: Part) -> Iterator[Finding]:
     """Yield each time that a value was changed and restored.
 
     The initial value of an object is no change of it: only a declared value can be changed and restored. An entry
     of a list whose name no response shows proves nothing either.
     """
-    left: tuple[AuditEvent, Json] | None = None
+    departure: tuple[AuditEvent, Json] | None = None
     was_declared = True
     for event, mark in traced:
-        if not _is_about(declared, mark, part):
+        if not _is_about(declared_value, mark, part):
             continue
-        if mark.field != declared.field:
+        if mark.field != declared_value.field:
             if mark.field is None and not mark.removed:
-                left, was_declared = None, False
+                departure, was_declared = None, False
             continue
-        value = mark.value if declared.field else not mark.removed
-        is_back = mark.has_left(declared.value) if declared.field else value is declared.value
+        value = mark.value if declared_value.field else not mark.removed
+        is_back = mark.is_still_set(declared_value.value) if declared_value.field else value is declared_value.value
         if not is_back:
             is_known = not (isinstance(value, list) and None in value)
-            left = left or ((event, value) if was_declared and is_known else None)
+            departure = departure or ((event, value) if was_declared and is_known else None)
             continue
         was_declared = True
-        if left:
-            away, meanwhile = left
+        if departure:
+            away, meanwhile = departure
             data = {
-                "before": declared.value,
+                "before": declared_value.value,
                 "meanwhile": meanwhile,
                 "changed_by": dict(_changed_by(away).data),
                 "restored_by": dict(_changed_by(event).data),
             }
-            yield Finding(declared.address, "restored", "was changed and put back", field=declared.field, data=data)
-            left = None
+            yield Finding(
+                declared_value.address, "restored", "was changed and put back", field=declared_value.field, data=data
+            )
+            departure = None
 
 
-def _is_about(declared: DeclaredValue, mark: Traced, part: Part) -> bool:
-    if declared.names is None or not isinstance(part, Collection):
+def _is_about(declared_value: DeclaredValue, mark: Traced, part: Part) -> bool:
+    if declared_value.names is None or not isinstance(part, Collection):
         return True
-    return any(part.identity(name) in declared.names for name in mark.names)
+    return any(part.identity(name) in declared_value.names for name in mark.names)

@@ -36,29 +36,29 @@ class Existence:
         created: the creations, by `Target.identity`.
         obstacles: the targets of which nothing can be planned, by `Target.identity`.
         importing: the targets with a running import.
-        left_out: the objects that a finished import has left out, in words, by target.
+        omissions: the objects that a finished import has left out, in words, by target.
     """
 
     created: Mapping[Identity, ToCreate]
     obstacles: Mapping[Identity, Obstacle]
     importing: frozenset[Target] = frozenset()
-    left_out: Mapping[Target, str] = field(default_factory=dict)
+    omissions: Mapping[Target, str] = field(default_factory=dict)
 
 
 def find_absent(
-    targets: tuple[DesiredTarget, ...],
-    whole: Iterable[DesiredTarget],
+    targets: Iterable[DesiredTarget],
+    declared_targets: Iterable[DesiredTarget],
     roster: Roster,
-    ids: Mapping[Reference, int],
+    project_ids: Mapping[Reference, int],
     api_url: str = "",
 ) -> Existence:
     """Look up which of the targets that may be created exist, and the state of imports into them.
 
     Args:
         targets: what is to be planned.
-        whole: all targets that the manifests declare.
+        declared_targets: all targets that the manifests declare.
         roster: the service.
-        ids: the numeric IDs of the projects that lists have shown.
+        project_ids: the numeric IDs of the projects that lists have shown.
         api_url: of the service, to check if no target exists; empty to skip the check.
 
     Raises:
@@ -69,32 +69,33 @@ def find_absent(
     if not (creating or roster.answers):
         return Existence({}, {})
     names = {target.target.identity for target in creating}
-    numbers = {name: ids.get(Reference(name[0], str(name[1]))) for name in names}
+    numbers = {name: project_ids.get(Reference(name[0], str(name[1]))) for name in names}
     listed: dict[Identity, Answer] = {
         name: ExistingTarget(number) for name, number in numbers.items() if number is not None
     }
-    answers = roster.find((target.target for target in creating), to_create=names, known=listed)
+    answers = roster.find((target.target for target in creating), to_create=names, known_answers=listed)
+    # Where nothing exists, the URL may be that of a web page: all targets would be planned as new ones.
     if creating and not any(isinstance(answer, ExistingTarget) for answer in answers.values()):
         refuse_unless_api(roster, api_url)
     imports = _ask_imports(roster, creating)
-    whole = tuple(whole)
-    absent = absent_targets_of(targets, whole, answers)
+    declared_targets = tuple(declared_targets)
+    absent = absent_targets_of(targets, declared_targets, answers)
     # The service refuses a path that the other level has only when it is created: asked before, so that the plan shows
     # it.
     taken = _ask_others(roster, absent)
-    absent = absent_targets_of(targets, whole, answers, taken) if taken else absent
+    absent = absent_targets_of(targets, declared_targets, answers, taken) if taken else absent
     states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
     return Existence(
         {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, ToCreate)},
         {name: absent_target for name, absent_target in absent.items() if isinstance(absent_target, Obstacle)}
         | _not_imported(imports),
         frozenset(target for target, state in states.items() if state.is_running),
-        {target: state.left_out for target, state in states.items() if state.left_out},
+        {target: state.omissions for target, state in states.items() if state.omissions},
     )
 
 
 def with_archived(
-    manifests: Manifests, desired: DesiredState, groups: Discovered, paths: Mapping[Target, str], answers: Answers
+    manifests: Manifests, desired: DesiredState, discovered: Discovered, paths: Mapping[Target, str], answers: Answers
 ) -> tuple[Manifests, DesiredState]:
     """Recompute archived projects that a document creates; sets had treated them as new.
 
@@ -103,7 +104,7 @@ def with_archived(
     Args:
         manifests: with the members of groups.
         desired: the part of the manifests to plan.
-        groups: the members of groups.
+        discovered: the members of groups.
         paths: the full paths of targets that are declared by ID.
         answers: the existing targets.
     """
@@ -115,7 +116,7 @@ def with_archived(
     if not archived:
         return manifests, desired
     if manifests.index.groups:
-        listed = {group: groups[group] for group in manifests.index.groups}
+        listed = {group: discovered[group] for group in manifests.index.groups}
         manifests = manifests.with_discovered({**listed, "": archived}, paths)
     names = {Target(Level.PROJECT, member.path).identity for member in archived}
     again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
@@ -136,7 +137,7 @@ def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
     return replace(plan, targets=tuple(targets))
 
 
-def left_out_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
+def omission_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
     """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
     for target, what in omissions.items():
         yield logging.DEBUG, f"the import of {target} has left out {what}"
@@ -192,8 +193,8 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
 
 
 def absent_targets_of(
-    targets: Collection[DesiredTarget],
-    whole: Iterable[DesiredTarget],
+    targets: Iterable[DesiredTarget],
+    declared_targets: Iterable[DesiredTarget],
     answers: Answers,
     taken: Mapping[Identity, Obstacle] = MappingProxyType({}),
 ) -> dict[Identity, AbsentTarget]:
@@ -201,11 +202,11 @@ def absent_targets_of(
 
     Args:
         targets: what is to be planned.
-        whole: all targets that the manifests declare.
+        declared_targets: all targets that the manifests declare.
         answers: the existing targets.
         taken: the obstacles of targets whose path belongs to a target of the other level.
     """
-    creations = {target.target.identity: target for target in whole if target.creation is not None}
+    creations = {target.target.identity: target for target in declared_targets if target.creation is not None}
     absent: dict[Identity, AbsentTarget] = {}
     skipped_creations = without_creation(targets)
     wanted = [
@@ -294,17 +295,17 @@ def _namespace(
     return missing_target_obstacle(parent, creations, skipped_creations)
 
 
-def _in_existing(target: Target, parent: ExistingTarget) -> Namespace | Obstacle:
+def _in_existing(target: Target, existing_parent: ExistingTarget) -> Namespace | Obstacle:
     """Return an existing namespace, or the obstacle to creating the target in it."""
     path = target.parent
-    if parent.moved_to:
+    if existing_parent.moved_to:
         return Obstacle(
-            target.address, f"group {path} has moved to {parent.moved_to}", "use its new path in the manifest"
+            target.address, f"group {path} has moved to {existing_parent.moved_to}", "use its new path in the manifest"
         )
-    if parent.personal and target.level is Level.GROUP:
+    if existing_parent.personal and target.level is Level.GROUP:
         reason = f"{path} is the namespace of a user, which holds no groups"
         return Obstacle(target.address, reason, "correct the path")
-    return Namespace(path, parent.id, parent.visibility)
+    return Namespace(path, existing_parent.id, existing_parent.visibility)
 
 
 def without_creation(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:

@@ -20,11 +20,11 @@ Asked = TypeVar("Asked", bound=Reader)
 
 
 def ask_each(
-    ask: Callable[[Question, Asked], Result], questions: Iterable[Question], reader: Asked
+    answer_from: Callable[[Question, Asked], Result], questions: Iterable[Question], service_reader: Asked
 ) -> dict[Question, Result]:
     """Return the answer of a reader to each question, in their order; see `side_by_side`."""
     ordered = list(questions)
-    answers = side_by_side(lambda question: ask(question, reader), ordered, reader.concurrency)
+    answers = side_by_side(lambda question: answer_from(question, service_reader), ordered, service_reader.concurrency)
     return dict(zip(ordered, answers, strict=True))
 
 
@@ -88,11 +88,12 @@ class Crew(Generic[Task]):
             except Empty:
                 continue
 
-    def add(self, task: Task, *, first: bool = False) -> None:
+    def add(self, task: Task, *, is_urgent: bool = False) -> None:
         """Add a task, from within a task. It is dropped if the work has ended."""
         with self._changing:
             if not self.is_over:
-                (self._todo.appendleft if first else self._todo.append)(task)
+                # An urgent task is a share of one that a worker is waiting for.
+                (self._todo.appendleft if is_urgent else self._todo.append)(task)
         self._has_room()
 
     def _has_room(self) -> bool:
@@ -159,7 +160,7 @@ def share_tasks(crew: Crew[Callable[[], None]], work: Callable[[Task], Result], 
                 todo.task_done()
 
     for _ in tasks[1:MOST_HELPERS]:
-        crew.add(help_out, first=True)
+        crew.add(help_out, is_urgent=True)
     help_out()
     todo.join()
     if errors:

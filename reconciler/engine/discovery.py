@@ -84,13 +84,13 @@ class GroupListing:
             more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
         )
 
-    def __or__(self, other: "GroupListing") -> "GroupListing":
+    def __or__(self, listing: "GroupListing") -> "GroupListing":
         """Return the listing that serves both."""
-        return GroupListing(self.archived or other.archived, self.switches | other.switches)
+        return GroupListing(self.archived or listing.archived, self.switches | listing.switches)
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Prefetch:
     """What may be read of projects while further projects are still listed.
 
     Attributes:
@@ -107,7 +107,7 @@ def discover(
     reader: FleetReader,
     pathless: Iterable[Target] = (),
     *,
-    ahead: Ahead | None = None,
+    prefetch: Prefetch | None = None,
 ) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
@@ -115,7 +115,7 @@ def discover(
         groups: what is needed of each, by full path.
         reader: the service.
         pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
-        ahead: what requests that no list needs may read; None to read nothing else.
+        prefetch: what requests that no list needs may read; None to read nothing else.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
@@ -123,7 +123,7 @@ def discover(
     wanted: dict[str, GroupListing] = {}
     for group, listing in groups.items():
         wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
-    lists = _Lists(wanted, reader, ahead)
+    lists = _Lists(wanted, reader, prefetch)
     lists.read()
     members_by_group = {group: lists.found[group] for group in wanted}
     ids = {
@@ -159,7 +159,7 @@ def discover_members(run: Run, roster: Roster) -> Discovery:
     _find_groups(roster, listings, creating, selected)
     missing = _missing_groups(listings, creating, roster)
     listed = {group: listing for group, listing in listings.items() if group not in missing}
-    discovery = discover(listed, roster, pathless, ahead=_ahead(run, missing))
+    discovery = discover(listed, roster, pathless, prefetch=_prefetch(run, missing))
     if discovery.groups and all(isinstance(members, Obstacle) for members in discovery.groups.values()):
         refuse_unless_api(roster, run.api_url)
     return replace(discovery, groups={**discovery.groups, **missing})
@@ -223,11 +223,11 @@ def _missing_groups(
     return missing
 
 
-def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
+def _prefetch(run: Run, group_paths: Iterable[str]) -> Prefetch | None:
     """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
     if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
         return None
-    none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
+    none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in group_paths}
 
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         whole = DesiredState(run.manifests.of_members({**none, **members}), "")
@@ -235,7 +235,7 @@ def _ahead(run: Run, missing: Iterable[str]) -> Ahead | None:
         lacking = (obstacle for target in desired.targets for obstacle in lacking_sections(target, run.kinds, today))
         return without(desired, lacking).targets
 
-    return Ahead(run.kinds, prepare)
+    return Prefetch(run.kinds, prepare)
 
 
 def project_numbers(group: Target, reader: Reader) -> list[int]:
@@ -259,10 +259,10 @@ class _Lists:
         parts: what was read meanwhile.
     """
 
-    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, ahead: Ahead | None) -> None:
+    def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, prefetch: Prefetch | None) -> None:
         self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
         self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
-        self._groups, self._reader, self._ahead = groups, reader, ahead
+        self._groups, self._reader, self._prefetch = groups, reader, prefetch
         self._shown: dict[str, set[str]] = {}
         self._showing = Lock()
         tasks = [partial(self._list, group) for group in groups]
@@ -280,47 +280,51 @@ class _Lists:
         listed = _list(group, self._groups[group], self._reader, self._spread, partial(self._show, group))
         self.found[group] = listed
 
-    def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
+    def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
         """Ask for pages together with whoever has nothing else to do."""
-        results = share_tasks(self._crew, ask, pages)
+        results = share_tasks(self._crew, read_page, pages)
+        # The crew drops the pages that it has not begun when another task fails.
         if len(results) < len(pages):
             raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
         return results
 
-    def _show(self, group: str, members: Iterable[Member]) -> None:
+    def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
         """Take note of listed projects, and read those that every group around them has shown."""
-        if self._ahead is None:
+        if self._prefetch is None:
             return
         ready = []
         with self._showing:
-            for member in members:
+            for member in listed_projects:
                 path = member.path.casefold()
                 shown = self._shown.setdefault(path, set())
+                # A list that has shifted is read again, and shows its projects once more.
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
                     if len(shown) == len(groups_around(path, self._groups)):
                         ready.append(member)
         if ready:
-            self._crew.add(partial(self._prepare, ready, self._ahead))
+            self._crew.add(partial(self._prepare, ready, self._prefetch))
 
-    def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
+    def _prepare(self, listed_projects: Sequence[Member], prefetch: Prefetch) -> None:
         if self.are_complete:
             return
-        around = {member.path: groups_around(member.path, self._groups) for member in members}
-        numbers = {member.path.casefold(): member.id for member in members}
+        around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
+        numbers = {member.path.casefold(): member.id for member in listed_projects}
         by_group = {
-            group: tuple(member for member in members if group in around[member.path]) for group in self._groups
+            group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
         }
-        for target in ahead.prepare(by_group):
+        for target in prefetch.prepare(by_group):
             for section in target.sections:
                 for part, wanted in section.wanted.items():
                     address = target.target, section.kind, part
                     number = numbers.get(str(target.target.ref).casefold())
-                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted, number))
+                    self._crew.add(
+                        partial(self._read, address, prefetch.kinds[section.kind].part(part), wanted, number)
+                    )
 
-    def _read(self, address: PartAddress, part: Part, wanted: Wanted, number: int | None) -> None:
+    def _read(self, address: PartAddress, part: Part, declaration: Wanted, number: int | None) -> None:
         if not self.are_complete:
-            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted, number)
+            self.parts[address] = declaration, read_part(self._reader, part, address[0], declaration, number)
 
 
 def _list(
@@ -328,8 +332,8 @@ def _list(
 ) -> tuple[Member, ...] | Obstacle:
     path = f"{Target(Level.GROUP, group).url}projects"
 
-    def keep(page: list[Json]) -> list[Member]:
-        members = [_member(entry, path, listing.switches) for entry in page]
+    def keep(page_entries: list[Json]) -> list[Member]:
+        members = [_member(entry, path, listing.switches) for entry in page_entries]
         show(members)
         return members
 

@@ -18,18 +18,18 @@ class ImportState:
     Attributes:
         is_running: whether the import is scheduled or running.
         obstacle: the failure of the import; None if it has not failed.
-        left_out: the objects that a finished import has left out, in words; empty if none are known.
+        omissions: the objects that a finished import has left out, in words; empty if none are known.
     """
 
     is_running: bool = False
     obstacle: Obstacle | None = None
-    left_out: str = ""
+    omissions: str = ""
 
 
 ENDED_BADLY: Mapping[Json, str] = {"failed": "failed", "canceled": "was canceled"}
 """The words for each status of a failed import."""
 
-MOST_TOLD = 3
+MOST_LISTED = 3
 """The number of sorts of objects, and of errors, that a message about an import lists."""
 
 
@@ -54,8 +54,8 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
     """Return the state of an import by the service's record, without secrets."""
     from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
 
-    def cleaned(text: Json) -> str:
-        return shown(hidden(text, secrets)) if isinstance(text, str) else ""
+    def cleaned(value: Json) -> str:
+        return shown(hidden(value, secrets)) if isinstance(value, str) else ""
 
     status = record.get("import_status")
     errors = [f"{where}: {cleaned(message)}" for where, message in _errors(record, cleaned)]
@@ -65,9 +65,9 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
         return ImportState(obstacle=Obstacle(project.address, words, "delete it and apply again"))
     if status != "finished":
         return ImportState(is_running=status in ("scheduled", "started"))
-    counts = [f"{cleaned(name).replace('_', ' ')} ({left} of {of})" for name, left, of in _left_out(record)]
-    told = f"{counted(len(errors), 'error')}: {_first(errors)}" if errors else ""
-    return ImportState(left_out="; ".join(filter(None, (_first(counts), told))))
+    counts = [f"{cleaned(name).replace('_', ' ')} ({left} of {of})" for name, left, of in _omissions(record)]
+    summary = f"{counted(len(errors), 'error')}: {_first(errors)}" if errors else ""
+    return ImportState(omissions="; ".join(filter(None, (_first(counts), summary))))
 
 
 def _errors(record: Mapping[str, Json], cleaned: Callable[[Json], str]) -> Iterator[tuple[str, Json]]:
@@ -79,7 +79,7 @@ def _errors(record: Mapping[str, Json], cleaned: Callable[[Json], str]) -> Itera
         yield where, relation.get("exception_message") or relation.get("exception_class")
 
 
-def _left_out(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:
+def _omissions(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:
     """Yield, for each sort of objects, the number not imported and the total. Only imports from GitHub count them."""
     match record.get("stats"):
         case {"fetched": dict() as fetched, "imported": dict() as imported}:
@@ -91,5 +91,5 @@ def _left_out(record: Mapping[str, Json]) -> Iterator[tuple[str, int, int]]:
 
 def _first(words: Sequence[str]) -> str:
     """Return the first words of many, and the number of further ones."""
-    more = len(words) - MOST_TOLD
-    return ", ".join(words[:MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(words) - MOST_LISTED
+    return ", ".join(words[:MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")

@@ -15,15 +15,15 @@ from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
 from reconciler.memory.absence import (
+    CommitPosition,
     PartNow,
-    Standing,
     absent,
+    decide,
     departures,
-    held_up,
     is_listed,
-    judge,
     part_now,
     reasons,
+    withheld_remarks,
 )
 from reconciler.memory.inventory import Inventory, target_name, target_names
 from reconciler.memory.proof import Proof
@@ -51,36 +51,36 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, live)
     parts = tuple(_parts_now(run.kinds, declared, live, key_of))
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
-    candidates, stays = absent(inventory, (part for _, part in parts))
+    candidates, kept = absent(inventory, (part for _, part in parts))
     commits = {line.at for line in candidates if line.at}
-    standings = dict.fromkeys(commits, Standing.UNKNOWN)
+    positions = dict.fromkeys(commits, CommitPosition.UNKNOWN)
     if opened.ancestry is not None:
-        standings = opened.ancestry.standings(commits)
+        positions = opened.ancestry.positions(commits)
     proved = proof(run, declared, inventory, key_of, roster)
-    verdict = judge(candidates, standings, proved.declares, opened.obstacle)
+    verdict = decide(candidates, positions, proved.declares, opened.obstacle)
     pruned = {
         (key_of(target), section.kind)
         for target in declared.desired.targets
         for section in target.sections
         if section.prune
     }
-    stays = tuple(stay for stay in (*stays, *verdict.stays) if stay.line.key[:2] not in pruned)
+    kept = tuple(kept_object for kept_object in (*kept, *verdict.kept) if kept_object.line.key[:2] not in pruned)
     deleted: dict[PartAddress, dict[int, str]] = {}
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)
         deleted.setdefault(place, {})[line.id] = line.at
-    held = (
+    withheld = (
         []
         if opened.ancestry is None
-        else held_up(len(verdict.deletions), opened.ancestry.last_applied(inventory.applied))
+        else withheld_remarks(len(verdict.deletions), opened.ancestry.last_applied(inventory.applied))
     )
-    remarks = (*lines, *held, *reasons(stays))
+    remarks = (*lines, *withheld, *reasons(kept))
     if run.scope.reports_fleet_findings and not opened.obstacle:
         hidden = unknown(declared, inventory, roster)
-        left = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), hidden)
-        remarks = (*remarks, *left)
-    staying = frozenset(stay.line.target for stay in stays)
-    return Absences(verdict.deletions, deleted, staying, remarks, frozenset(proved.asked))
+        departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), hidden)
+        remarks = (*remarks, *departed)
+    keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
+    return Absences(verdict.deletions, deleted, keeping_targets, remarks, frozenset(proved.asked))
 
 
 def inventory_keys(opened: OpenInventory, live: LiveState) -> InventoryKey:
@@ -114,14 +114,14 @@ def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Sectio
                 yield section, part, declared
 
 
-def known_ids(part: Collection, declared: Wished, live: LiveState) -> dict[Key, int]:
+def known_ids(part: Collection, wished: Wished, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
     if part.names.level is None:
         return {}
-    former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
+    former = (old for resource in wished.values() for old in getattr(resource, "renamed_from", ()))
     numbers = {
         name: live.ids.get(Reference(part.names.level, name.casefold()))
-        for name in (*declared, *former)
+        for name in (*wished, *former)
         if isinstance(name, str)
     }
     return {part.identity(name): number for name, number in numbers.items() if isinstance(number, int)}

@@ -57,7 +57,7 @@ def plan_with_lookups(
     run: Run,
     roster: Roster,
     desired: DesiredState,
-    whole: Iterable[DesiredTarget],
+    declared_targets: Iterable[DesiredTarget],
     live: LiveState,
 ) -> tuple[Plan, LiveState]:
     """Return the plan of live state, and live state with the IDs and names that planning needed.
@@ -66,13 +66,13 @@ def plan_with_lookups(
         run: the request of the command.
         roster: the service.
         desired: the part of the manifests to plan.
-        whole: all declared targets.
+        declared_targets: all declared targets.
         live: as it was read.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    creations = {target.target.identity: target for target in whole if target.creation is not None}
+    creations = {target.target.identity: target for target in declared_targets if target.creation is not None}
     archives = from_archives(creations.values(), live.absent)
     live = replace(live, parts=_forced(live) if desired.forced else live.parts, archives=archives)
     plan = run.make(desired, live, run.kinds, NO_PLAN)
@@ -214,33 +214,37 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
     return Obstacle(target.address, _reason(answer, target)) if isinstance(answer, ServiceError) else answer
 
 
-def look_up_user(user: Target, reader: Reader) -> int | Obstacle:
+def look_up_user(target: Target, reader: Reader) -> int | Obstacle:
     """Look up the numeric ID of a username.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(user.ref), safe='')}"))
+    answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(target.ref), safe='')}"))
     if isinstance(answer, ServiceError):
-        return Obstacle(user.address, _reason(answer, user))
+        return Obstacle(target.address, _reason(answer, target))
     entries = answer if isinstance(answer, list) else ()
     numbers = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     known = next((number for number in numbers if type(number) is int), None)
-    reason = f"no user has the username {user.ref}, or none that this token can see"
-    return Obstacle(user.address, reason, "correct the username") if known is None else known
+    reason = f"no user has the username {target.ref}, or none that this token can see"
+    return Obstacle(target.address, reason, "correct the username") if known is None else known
 
 
-def _living(record: TargetRecord) -> int | Obstacle:
+def _living(target_record: TargetRecord) -> int | Obstacle:
     """Return the ID of a group or project, or an obstacle if it is scheduled for deletion.
 
     Raises:
         BadAnswer: the record has none.
     """
-    path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
+    path = str(target_record.fields.get("path_with_namespace", target_record.fields.get("full_path", "")))
     # The old path of such a project still redirects to it (deployed behaviour, section 7.6): its entry would vanish.
-    reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
+    reason = f"scheduled for deletion, and called {path} (ID {target_record.id}) until then"
     is_leaving = is_scheduled_for_deletion(path)
-    return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
+    return (
+        Obstacle(target_record.target.address, reason, "restore it, or remove the entry")
+        if is_leaving
+        else target_record.id
+    )
 
 
 def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, int | Obstacle]:
@@ -294,11 +298,11 @@ def _listed(vocabulary: Vocabulary, reader: Reader) -> list[Mapping[str, Json]]:
     return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
 
 
-def _unfit(vocabulary: Vocabulary, entry: Mapping[str, Json]) -> str:
+def _unfit(vocabulary: Vocabulary, fields: Mapping[str, Json]) -> str:
     """Return the reason why an entry of a list has no effect in a rule; empty if there is none."""
     if vocabulary == CALLER:
-        return "" if entry.get("is_admin") is True else "no administrator"
-    match vocabulary.key, entry:
+        return "" if fields.get("is_admin") is True else "no administrator"
+    match vocabulary.key, fields:
         # The service accepts a blocked user in a rule, where they count for nothing.
         case "username", {"state": str(state)} if state != "active":
             return state.replace("_", " ")

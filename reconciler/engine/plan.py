@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.engine.audit import with_audit
+from reconciler.engine.compare.effect import with_effects
 from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
-from reconciler.engine.creations import find_absent, left_out_remarks, with_archived, with_imports
+from reconciler.engine.creations import find_absent, omission_remarks, with_archived, with_imports
 from reconciler.engine.discovery import discover_members, with_members
 from reconciler.engine.inventory import find_absences
 from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown_fields
@@ -49,7 +50,8 @@ def plan(run: Run) -> Planned:
     _log(unknown)
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
-    placed = with_origins(narrowed, planned.declared.manifests)
+    told = with_effects(narrowed, planned.live, run.kinds)
+    placed = with_origins(told, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
     return replace(planned, plan=placed, cut=cut, hints=hints)
 
@@ -126,7 +128,8 @@ def draw_plan(
         follow_moved=follow_moved,
         make=make,
     )
-    return compared(run).plan
+    planned = compared(run)
+    return with_effects(planned.plan, planned.live, kinds)
 
 
 def with_origins(plan: Plan, manifests: Manifests) -> Plan:
@@ -145,19 +148,21 @@ def _declared(run: Run, roster: Roster) -> Declared:
     _warn(since.warnings)
     desired = _selected(run, manifests, since.changed)
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
-    _log(left_out_remarks(existence.left_out))
+    _log(omission_remarks(existence.omissions))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
     return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
 
 
-def _selected(run: Run, manifests: Manifests, changed: frozenset[Target] | None) -> DesiredState:
+def _selected(run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None) -> DesiredState:
     """Return the selected and changed targets, less those of sets whose groups cannot be listed."""
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
     _warn(() if unlisted else exclusion_warnings(scope.selection, whole))
-    if changed is not None and not scope.everything and scope.failed is None:
-        desired = replace(desired, targets=tuple(target for target in desired.targets if target.target in changed))
+    if changed_targets is not None and not scope.everything and scope.failed is None:
+        desired = replace(
+            desired, targets=tuple(target for target in desired.targets if target.target in changed_targets)
+        )
     desired = replace(without_unlisted(desired, unlisted), grace=scope.grace, forced=scope.forced)
     return desired if scope.shard is None else share(desired, whole, scope.shard, run.kinds)
 
@@ -196,11 +201,11 @@ def _with_inventory_problem(plan: Plan, run: Run) -> Plan:
     return replace(plan, targets=(own[0].adding(problem), *others))
 
 
-def _narrowed(plan: Plan, whole: DesiredState, scope: Scope) -> tuple[Plan, frozenset[Target]]:
+def _narrowed(plan: Plan, declared_state: DesiredState, scope: Scope) -> tuple[Plan, frozenset[Target]]:
     """Return the plan reduced by `--retry-failed` and `--only-change`, and the targets that lose something."""
     if scope.failed is None and not scope.only_change:
         return plan, frozenset()
-    narrowed = plan if scope.failed is None else _retried(plan, whole, scope, scope.failed)
+    narrowed = plan if scope.failed is None else _retried(plan, declared_state, scope, scope.failed)
     if scope.only_change:
         narrowed = only_change(narrowed)
     numbers = {target.target: _numbers(target) for target in narrowed.targets}
@@ -208,17 +213,17 @@ def _narrowed(plan: Plan, whole: DesiredState, scope: Scope) -> tuple[Plan, froz
     return narrowed, frozenset(cut)
 
 
-def _retried(plan: Plan, whole: DesiredState, scope: Scope, failed: frozenset[Address]) -> Plan:
+def _retried(plan: Plan, declared_state: DesiredState, scope: Scope, failed: frozenset[Address]) -> Plan:
     """Return the part of a plan that was not done before."""
-    declared = {(target.target, section.kind) for target in whole.targets for section in target.sections}
+    declared = {(target.target, section.kind) for target in declared_state.targets for section in target.sections}
     if not scope.reports_fleet_findings:
         # The first shard alone reports what no manifest declares.
         failed = frozenset(address for address in failed if (address.target, address.section) in declared)
     return add_missing(restrict(plan, failed), failed, declared, scope.selection)
 
 
-def _numbers(target: TargetPlan) -> tuple[int, int]:
-    return len(target.changes), len(target.problems)
+def _numbers(target_plan: TargetPlan) -> tuple[int, int]:
+    return len(target_plan.changes), len(target_plan.problems)
 
 
 def _warn(sentences: Iterable[object]) -> None:

@@ -59,14 +59,14 @@ class Absences:
     Attributes:
         deletions: the inventory lines of the objects that the plan may delete.
         by_part: see `LiveState.absences`.
-        staying: the targets that keep objects which are no longer declared, in sections that are declared.
+        keeping_targets: the targets that keep objects which are no longer declared, in sections that are declared.
         remarks: a sentence for each reason to keep objects, and for targets that are gone.
         former: the paths that no manifest declares any more, and that were looked up for their inventory lines.
     """
 
     deletions: tuple[ObjectLine, ...] = ()
     by_part: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
-    staying: frozenset[str] = frozenset()
+    keeping_targets: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
     former: frozenset[Target] = frozenset()
 

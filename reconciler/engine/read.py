@@ -107,12 +107,12 @@ def without_targets(
 
 
 def read_part(
-    reader: Reader, part: Part, target: Target, wanted: Resource | Mapping[Any, Any], number: int | None = None
+    reader: Reader, part: Part, target: Target, declaration: Resource | Mapping[Any, Any], number: int | None = None
 ) -> LivePart:
     """Read one part of one target.
 
     Args:
-        wanted: the declaration of the part, or for a singleton, the declared fields as JSON.
+        declaration: the declaration of the part, or for a singleton, the declared fields as JSON.
         number: the target's own numeric ID, if known; otherwise it is requested where the path needs it.
 
     Raises:
@@ -122,10 +122,10 @@ def read_part(
     def ask() -> LiveRecord | Objects:
         if not isinstance(part, Collection):
             answer = reader.get(part.path(target))
-            return decode(part, target, completed(part, Reading(reader, target, answer, _fields(wanted))))
+            return decode(part, target, completed(part, Reading(reader, target, answer, _fields(declaration))))
         at = numbered(part, target, reader, number)
         answer = reader.pages(part.path(at), whole=not part.listing.has_pages)
-        answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
+        answer = completed(part, Reading(reader, target, answer, _fields(declaration)))
         objects = with_names(part, _sound(part, target, lambda: part.objects(target, answer)), reader)
         return replace(objects, target_id=at.ref) if at is not target and isinstance(at.ref, int) else objects
 
@@ -161,17 +161,17 @@ def completed(part: Part, reading: Reading) -> Json:
     return reading.answer if complete is None else _sound(part, reading.target, lambda: complete(reading))
 
 
-def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _fields(declaration: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return the declared fields as JSON."""
-    if isinstance(wanted, Resource):
-        return fields_of(wanted)
-    return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in wanted.items()}
+    if isinstance(declaration, Resource):
+        return fields_of(declaration)
+    return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in declaration.items()}
 
 
-def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Obstacle]:
+def learn_ids(live_parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Obstacle]:
     """Collect the numeric IDs that live state has shown, so that they need not be requested."""
     ids: dict[Reference, int | Obstacle] = {}
-    for (target, section, name), live in parts.items():
+    for (target, section, name), live in live_parts.items():
         part = kinds[section].part(name)
         if isinstance(live, Objects) and live.target_id is not None:
             ids[Reference(target.level, str(target.ref).casefold())] = live.target_id
@@ -218,9 +218,9 @@ def decode(part: Part, target: Target, answer: Json) -> LiveRecord:
     return _sound(part, target, lambda: part.read(target, answer))
 
 
-def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
+def _sound(part: Part, target: Target, ask: Callable[[], Result]) -> Result:
     try:
-        return read()
+        return ask()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # The text of a KeyError is only the name of the missing key.
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED

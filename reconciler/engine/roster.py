@@ -60,9 +60,9 @@ class TargetRecord:
         """
         return self._field(PATH_FIELDS[self.target.level], str)
 
-    def _field(self, name: str, kind: type[Value]) -> Value:
+    def _field(self, name: str, value_type: type[Value]) -> Value:
         value = self.fields.get(name)
-        if type(value) is not kind:
+        if type(value) is not value_type:
             raise BadAnswer(_request(self.target), UNEXPECTED)
         return value
 
@@ -162,7 +162,7 @@ class Roster:
         return target.url.rstrip("/") in self._records
 
     def find(
-        self, targets: Iterable[Target], *, to_create: Container[Identity], known: Answers | None = None
+        self, targets: Iterable[Target], *, to_create: Container[Identity], known_answers: Answers | None = None
     ) -> dict[Identity, Answer]:
         """Look up which targets exist, and return all answers so far.
 
@@ -173,12 +173,12 @@ class Roster:
         Args:
             targets: by path.
             to_create: the targets that are created if they are missing; their groups are looked up too.
-            known: targets that a list has shown already, so that they cost no request.
+            known_answers: targets that a list has shown already, so that they cost no request.
 
         Raises:
             ServiceError: one that `ENDS_A_RUN`.
         """
-        existing = self.answers = {**(known or {}), **self.answers}
+        existing = self.answers = {**(known_answers or {}), **self.answers}
         waiting = {target.identity: target for target in targets if target.identity not in existing}
         # Only projects can be in the namespace of a user, which is no group: see `_ask_namespace`.
         for_projects = {target.parent.casefold() for target in waiting.values() if target.level is Level.PROJECT}

@@ -89,17 +89,17 @@ class Rule:
 
     Attributes:
         moment: the stage at which the rule is checked.
-        judge: yields the obstacles of a target, by facts alone.
+        obstacles: yields the obstacles of a target, by facts alone.
         needs: the records that the rule depends on, and their cost in requests.
-        ask: reads these records, and returns the facts with their values.
+        look_up: reads these records, and returns the facts with their values.
         absent: whether an obstacle means that no part of the target is read or planned.
         checked: whether the doctor reports the obstacles of this rule too; it finds other causes itself.
     """
 
     moment: Moment
-    judge: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
+    obstacles: Callable[[DesiredTarget, Facts], Iterable[Obstacle]]
     needs: str
-    ask: Callable[[Facts], Facts] = nothing
+    look_up: Callable[[Facts], Facts] = nothing
     absent: bool = False
     checked: bool = False
 
@@ -119,8 +119,8 @@ def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> t
         if rule.moment is not moment or rule.absent or (checking and not rule.checked):
             continue
         # A rule asks for nothing where an earlier one has found an obstacle.
-        facts = rule.ask(facts)
-        obstacles = (obstacle for target in facts.targets for obstacle in rule.judge(target, facts))
+        facts = rule.look_up(facts)
+        obstacles = (obstacle for target in facts.targets for obstacle in rule.obstacles(target, facts))
         facts = replace(facts, obstacles=(*facts.obstacles, *obstacles))
     return facts.obstacles
 
@@ -132,7 +132,7 @@ def absent_targets(moment: Moment, facts: Facts) -> dict[Identity, Obstacle]:
         target.target.identity: obstacle
         for target in facts.targets
         for rule in rules
-        for obstacle in rule.judge(target, facts)
+        for obstacle in rule.obstacles(target, facts)
     }
 
 
@@ -272,7 +272,7 @@ def _existing(facts: Facts) -> Collection[DesiredTarget]:
     return {target.target: target for target in targets if target.target.identity not in gone}.values()
 
 
-def _numbers(facts: Facts, targets: Collection[DesiredTarget]) -> Mapping[Reference, int]:
+def _numbers(facts: Facts, targets: Iterable[DesiredTarget]) -> Mapping[Reference, int]:
     """Return the IDs of targets by path; request records only where a change might be made twice."""
     numbers = {reference: number for reference, number in facts.live.ids.items() if isinstance(number, int)}
     for target, move in facts.roster.moves.items():
@@ -298,18 +298,18 @@ def _doubtful(
     level: Level,
     targets: Iterable[DesiredTarget],
     busy: Collection[tuple[Target, str]],
-    numbers: Mapping[Reference, int],
+    target_ids: Mapping[Reference, int],
 ) -> tuple[set[Target], set[Reference]]:
     """Return the targets given by ID and those given by path that may be the same, if one of the two changes.
 
     Both must declare the section that changes, and nothing that was read identifies them.
     """
-    placed = {number for reference, number in numbers.items() if reference.level is level}
+    placed = {number for reference, number in target_ids.items() if reference.level is level}
     by_number: dict[str, set[Target]] = {}
     by_path: dict[str, set[Target]] = {}
     for declared in targets:
         target = declared.target
-        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, numbers) is None
+        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, target_ids) is None
         if target.level is level and unknown:
             for section in declared.sections:
                 (by_number if isinstance(target.ref, int) else by_path).setdefault(section.kind, set()).add(target)
@@ -322,9 +322,9 @@ def _doubtful(
     return some, {Reference(level, str(target.ref).casefold()) for target in others}
 
 
-def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
+def _number(target: Target, target_ids: Mapping[Reference, int]) -> int | None:
     if isinstance(target.ref, str):
-        return numbers.get(Reference(target.level, target.ref.casefold()))
+        return target_ids.get(Reference(target.level, target.ref.casefold()))
     return target.ref
 
 
@@ -422,14 +422,14 @@ RULES = (
     Rule(
         Moment.PLANNED,
         _is_declared_twice,
-        ask=_find_same,
+        look_up=_find_same,
         needs="the record of a target that may be another one too, if one of them changes: one request",
         checked=True,
     ),
     Rule(
         Moment.PLANNED,
         _is_archived,
-        ask=_find_archived,
+        look_up=_find_archived,
         needs="the record of a project that no list shows, if an archived one refuses the change: one request",
     ),
 )

@@ -82,22 +82,22 @@ def _since_apply(
 
 
 def _changed_since_revision(
-    now: DesiredState, then: Iterable[DesiredTarget], unlisted: Sequence[UnlistedSet]
+    desired: DesiredState, former_targets: Iterable[DesiredTarget], unlisted: Sequence[UnlistedSet]
 ) -> Iterator[Target]:
     """Yield the targets whose effective spec differs, or may differ, from that of a revision."""
-    digests = {target.target.identity: digest_of(target) for target in then}
-    for target in now.targets:
+    digests = {target.target.identity: digest_of(target) for target in former_targets}
+    for target in desired.targets:
         is_same = digests.get(target.target.identity) == digest_of(target)
         if not is_same or any(unlisted_set.may_select(target) for unlisted_set in unlisted):
             yield target.target
 
 
 def _changed_since_apply(
-    now: Manifests, inventory: Inventory, ids: Mapping[Reference, int | Obstacle], today: date
+    manifests: Manifests, inventory: Inventory, ids: Mapping[Reference, int | Obstacle], today: date
 ) -> Iterator[Target]:
     """Yield the targets whose declaration differs from the applied one, or that are due to change by time alone."""
-    names, pathless = target_names(inventory), {*now.pathless}
-    for declared in now.desired.targets:
+    names, pathless = target_names(inventory), {*manifests.pathless}
+    for declared in manifests.desired.targets:
         target = declared.target
         number = ids.get(Reference(target.level, str(target.ref).casefold()))
         line = inventory.targets.get(names(target, number if isinstance(number, int) else None))

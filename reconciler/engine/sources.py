@@ -39,14 +39,14 @@ def with_sources(planned: Planned) -> Plan:
         return planned.plan
     declared, kinds = planned.declared, planned.run.kinds
     then = None if declared.past is None else declared.past.declared
-    known_then = {target.target.identity: target for target in (declared.whole.targets if then is None else then)}
-    before = None if then is None else _differences_then(planned, known_then)
-    pairs = ((target.target, known_then.get(target.target.identity)) for target in declared.desired.targets)
+    former_targets = {target.target.identity: target for target in (declared.whole.targets if then is None else then)}
+    before = None if then is None else _former_differences(planned, former_targets)
+    pairs = ((target.target, former_targets.get(target.target.identity)) for target in declared.desired.targets)
     known = _by_inventory(planned, {target: whole for target, whole in pairs if whole is not None})
     # Neither a revision nor an inventory: the source of no difference is known.
     if before is None and not known:
         return planned.plan
-    applied = _differences_then(planned, _as_applied(planned, known))
+    applied = _former_differences(planned, _as_applied(planned, known))
 
     def source(change: Change) -> Source | None:
         if before is not None and _is_new(change, before, kinds):
@@ -54,21 +54,21 @@ def with_sources(planned: Planned) -> Plan:
         status = known.get(change.address.target)
         return "service" if status == "pending" and not _is_new(change, applied, kinds) else status
 
-    def told(change: Change) -> Change:
+    def with_source(change: Change) -> Change:
         why = source(change)
         return with_note(change, "source", {"source": why} if why else None)
 
-    return replace(planned.plan, targets=tuple(target.with_changes(told) for target in planned.plan.targets))
+    return replace(planned.plan, targets=tuple(target.with_changes(with_source) for target in planned.plan.targets))
 
 
-def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) -> Differences:
+def _former_differences(planned: Planned, former_targets: Mapping[Identity, DesiredTarget]) -> Differences:
     """Return the changes that the manifests of the revision would make to today's live state."""
-    if not then:
+    if not former_targets:
         return {}
     desired, live, kinds = planned.declared.desired, planned.live, planned.run.kinds
     targets, absent = [], dict(live.absent)
     for now in desired.targets:
-        target = then.get(now.target.identity, DesiredTarget(now.target, ()))
+        target = former_targets.get(now.target.identity, DesiredTarget(now.target, ()))
         absent_target = absent.get(now.target.identity)
         if isinstance(absent_target, ToCreate):
             if target.creation is None:
@@ -82,46 +82,49 @@ def _differences_then(planned: Planned, then: Mapping[Identity, DesiredTarget]) 
     return differences
 
 
-def _as_read(live: LiveState, now: DesiredTarget, then: DesiredTarget) -> DesiredTarget:
+def _as_read(live: LiveState, target: DesiredTarget, former_target: DesiredTarget) -> DesiredTarget:
     """Return a target of the revision, without the parts that were not read in this run."""
     sections = (
         replace(
             section,
-            target=now.target,
+            target=target.target,
             wanted={
                 part: wanted
                 for part, wanted in section.wanted.items()
-                if (now.target, section.kind, part) in live.parts
+                if (target.target, section.kind, part) in live.parts
             },
         )
-        for section in then.sections
+        for section in former_target.sections
     )
     return replace(
-        then, target=now.target, path=now.path, sections=tuple(section for section in sections if section.wanted)
+        former_target,
+        target=target.target,
+        path=target.path,
+        sections=tuple(section for section in sections if section.wanted),
     )
 
 
-def _is_new(change: Change, before: Differences, kinds: Kinds) -> bool:
+def _is_new(change: Change, baseline: Differences, kinds: Kinds) -> bool:
     """Return whether earlier manifests would not make this change."""
-    earlier = before.get((change.address.target, _place(change.address, kinds)), ())
+    earlier = baseline.get((change.address.target, _place(change.address, kinds)), ())
     return not any(_covers(other, change) for other in earlier)
 
 
-def _covers(other: Change, change: Change) -> bool:
+def _covers(wider_change: Change, change: Change) -> bool:
     """Return whether another change to the same object includes everything that a change does."""
-    match other, change:
+    match wider_change, change:
         case (Create(), Create()):
-            return _holds(other.after, change.after)
+            return _holds(wider_change.after, change.after)
         case (Update(), Update()):
-            same = other.renamed_from == change.renamed_from and other.read.id == change.read.id
-            return same and _holds(other.after, change.after)
+            same = wider_change.renamed_from == change.renamed_from and wider_change.read.id == change.read.id
+            return same and _holds(wider_change.after, change.after)
         case (Delete(), Delete()):
-            return other.read.id == change.read.id
+            return wider_change.read.id == change.read.id
     return False
 
 
-def _holds(fields: Mapping[str, object], expected: Mapping[str, object]) -> bool:
-    return all(fields.get(name, UNDECLARED_VALUE) == value for name, value in expected.items())
+def _holds(actual_fields: Mapping[str, object], expected_fields: Mapping[str, object]) -> bool:
+    return all(actual_fields.get(name, UNDECLARED_VALUE) == value for name, value in expected_fields.items())
 
 
 def _place(address: Address, kinds: Kinds) -> Place:
@@ -133,14 +136,14 @@ def _place(address: Address, kinds: Kinds) -> Place:
     return address.section, address.part, name
 
 
-def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
+def _as_applied(planned: Planned, sources: Mapping[Target, Source]) -> dict[Identity, DesiredTarget]:
     """Return the declarations of the last apply, for targets that differ from it and have changes.
 
     The manifests of the last apply are read once, from git. A target counts only if its recorded digest matches.
     """
     opened, declared = planned.run.inventory, planned.declared
     changes = planned.plan.changes
-    waiting = {change.address.target for change in changes if known.get(change.address.target) == "pending"}
+    waiting = {change.address.target for change in changes if sources.get(change.address.target) == "pending"}
     if opened.stored is None or not waiting:
         return {}
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
@@ -158,7 +161,7 @@ def _as_applied(planned: Planned, known: Mapping[Target, Source]) -> dict[Identi
     return {}
 
 
-def _by_inventory(planned: Planned, declared: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
+def _by_inventory(planned: Planned, declared_by_target: Mapping[Target, DesiredTarget]) -> dict[Target, Source]:
     """Return the source of the differences of each declared target, according to the inventory.
 
     The source is unknown for a target whose last apply was incomplete, or that is due to change by time alone; and
@@ -173,7 +176,7 @@ def _by_inventory(planned: Planned, declared: Mapping[Target, DesiredTarget]) ->
     today = planned.live.read_at.date()
     known: dict[Target, Source] = {}
     for now in planned.declared.desired.targets:
-        target, line = declared.get(now.target), inventory.targets.get(key_of(now))
+        target, line = declared_by_target.get(now.target), inventory.targets.get(key_of(now))
         if target is None or (line is not None and (not line.digest or (line.again and line.again <= today))):
             continue
         if line is not None and line.digest == digest_of(target):

@@ -207,10 +207,10 @@ REASONS: tuple[tuple[Access, Callable[[RefusedAccess], Obstacle | None]], ...] =
 
 
 def section_obstacles(
-    where: Address, needs: Needs, record: ProjectRecord, omission_remedy: str = LEAVE_OUT
+    where: Address, needs: Needs, project_record: ProjectRecord, omission_remedy: str = LEAVE_OUT
 ) -> Iterator[Obstacle]:
     """Yield the obstacles to a section in a project that are independent of the caller; see `omission_remedy`."""
-    refusal = RefusedAccess(where, needs, record, omission_remedy=omission_remedy)
+    refusal = RefusedAccess(where, needs, project_record, omission_remedy=omission_remedy)
     yield from filter(None, (_is_archived(refusal), _is_switched_off(refusal)))
 
 
@@ -277,13 +277,13 @@ def ask_caller(reader: Reader) -> Caller:
     return caller_of(owner, _record(reader, TOKEN) if owner.get("is_admin") is True else {}, reader)
 
 
-def caller_of(owner: Mapping[str, Json], token: Mapping[str, Json], reader: Reader) -> Caller:
+def caller_of(owner: Mapping[str, Json], token_record: Mapping[str, Json], reader: Reader) -> Caller:
     """Return the caller by the records of user and token; one request shows whether a scope is missing.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    name, number, scopes = owner.get("username"), owner.get("id"), token.get("scopes")
+    name, number, scopes = owner.get("username"), owner.get("id"), token_record.get("scopes")
     admin = owner.get("is_admin") is True
     # With Admin Mode, an administrator's token without this scope sees private projects as 404, and a plan would advise
     # to become a member. Whether the service uses Admin Mode, only a refusal shows.
@@ -495,7 +495,7 @@ def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
         and _version(reader).get("enterprise") is False
     ):
         explained = [
-            failure.because(_no_edition(failure.target), absent=False)
+            failure.because(_no_edition(failure.target), is_absent=False)
             for failure in failures
             if failure.may_lack_edition
         ]
@@ -510,9 +510,9 @@ def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
     explanations = side_by_side(
         partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), reader.concurrency
     )
-    left = [failure for _, others in explanations for failure in others]
+    unexplained = [failure for _, others in explanations for failure in others]
     explained += [parts_explained for parts_explained, _ in explanations]
-    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, reader.concurrency)
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), unexplained, reader.concurrency)
     parts = {**live.parts, **{place: part for parts_explained in explained for place, part in parts_explained.items()}}
     return replace(live, parts=parts)
 
@@ -560,9 +560,9 @@ class _Failure:
         refused = frozenset((section, part, part_read.status) for (_, section, part), part_read in self.unread.items())
         return self.target.level, _group(self.target) or self.target, refused
 
-    def because(self, cause: Obstacle, *, absent: bool = True) -> Explained:
+    def because(self, cause: Obstacle, *, is_absent: bool = True) -> Explained:
         """Return all unread parts with one cause."""
-        return {place: replace(part, cause=cause, absent=absent) for place, part in self.unread.items()}
+        return {place: replace(part, cause=cause, absent=is_absent) for place, part in self.unread.items()}
 
 
 def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[_Failure]:
@@ -598,14 +598,14 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     # Other statuses, such as 500, have no cause in the record.
     refused = {place: kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS}
     record = NO_RECORD
-    if record_would_tell(target, refused.values()):
+    if record_explains(target, refused.values()):
         read = read_record(target, reader, UNKNOWN_CALLER)
         record = read if isinstance(read, ProjectRecord) else NO_RECORD
     caller = UNKNOWN_CALLER
-    if record.role is None and not _all_told(target, refused.values(), record, caller):
+    if record.role is None and not _all_explained(target, refused.values(), record, caller):
         caller = ask_caller(reader)
         record = replace(record, role=Role.OWNER) if caller.admin else record
-        if _membership_would_tell(target, refused.values(), record, caller):
+        if _membership_may_explain(target, refused.values(), record, caller):
             read = read_membership(target, reader, caller)
             record = read if isinstance(read, ProjectRecord) else record
     return {
@@ -628,22 +628,28 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
     }
 
 
-def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
+def record_explains(target: Target, refused: Iterable[Needs]) -> bool:
     """Return whether the record of a target can show why sections were refused."""
     if target.level is Level.GROUP:
         return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
-def _membership_would_tell(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+def _membership_may_explain(
+    target: Target, refused: Iterable[Needs], project_record: ProjectRecord, caller: Caller
+) -> bool:
     """Return whether the caller's role in a group, which was not read yet, can explain refusals."""
-    asks = target.level is Level.GROUP and record is NO_RECORD and any(Level.GROUP in needs.roles for needs in refused)
-    return asks and not _all_told(target, refused, record, caller)
+    asks = (
+        target.level is Level.GROUP
+        and project_record is NO_RECORD
+        and any(Level.GROUP in needs.roles for needs in refused)
+    )
+    return asks and not _all_explained(target, refused, project_record, caller)
 
 
-def _all_told(target: Target, refused: Iterable[Needs], record: ProjectRecord, caller: Caller) -> bool:
+def _all_explained(target: Target, refused: Iterable[Needs], project_record: ProjectRecord, caller: Caller) -> bool:
     """Return whether the cause of each refusal is known."""
-    return all(any(RefusedAccess(target.address, needs, record, caller).reasons) for needs in refused)
+    return all(any(RefusedAccess(target.address, needs, project_record, caller).reasons) for needs in refused)
 
 
 def _requirements(target: Target, needs: Needs) -> str:

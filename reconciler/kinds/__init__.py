@@ -36,20 +36,20 @@ def all_kinds() -> Kinds:
     )
 
 
-def _loaded(entry: EntryPoint) -> Kind:
+def _loaded(entry_point: EntryPoint) -> Kind:
     try:
-        kind = entry.load()
+        kind = entry_point.load()
     except Exception as error:  # the code of a package may raise anything
-        raise _unusable(entry, f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise _unusable(entry_point, f"{type(error).__name__}: {' '.join(str(error).split())}") from error
     if not isinstance(kind, Kind):
-        raise _unusable(entry, f"{entry.value} is not a Kind")
-    if kind.name != entry.name:
-        raise _unusable(entry, f"the entry point must be named {kind.name}, like the kind")
+        raise _unusable(entry_point, f"{entry_point.value} is not a Kind")
+    if kind.name != entry_point.name:
+        raise _unusable(entry_point, f"the entry point must be named {kind.name}, like the kind")
     return kind
 
 
-def _unusable(entry: EntryPoint, reason: str) -> ConfigurationError:
-    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+def _unusable(entry_point: EntryPoint, reason: str) -> ConfigurationError:
+    package = f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else entry_point.module
     return ConfigurationError(
-        f"package {package}: section {entry.name} cannot be used: {reason}; update or uninstall the package"
+        f"package {package}: section {entry_point.name} cannot be used: {reason}; update or uninstall the package"
     )

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.direction import MORE, WIDER, Directions, approvers
+from reconciler.model.direction import FEWER, MORE, WIDER, Directions
 from reconciler.model.endpoints import (
     Collection,
     Existing,
@@ -21,10 +22,11 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Barrier, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Barrier, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Key, Level
+from reconciler.model.wording import counted
 
 ANY = "any_approver"
 """The key of the rule that takes any approver: a project has at most one, whatever the service calls it."""
@@ -54,24 +56,24 @@ BRANCHES = re.compile(r"Changed target branch to (?:(?P<all>all(?: protected)? b
 EVENT_BRANCHES = {"all branches": "any", "all protected branches": "protected"}
 
 
-def _as_names(value: object) -> object:
+def _as_names(raw: object) -> object:
     """Names are a set, in the order of the alphabet; those of users and groups ignore case."""
-    if not isinstance(value, list | tuple):
-        return value
-    for name in value:
+    if not isinstance(raw, list | tuple):
+        return raw
+    for name in raw:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a name is text: quote `{name}`" if isinstance(name, int) else "a name is text")
-    return tuple(sorted({name.casefold() for name in value}))
+    return tuple(sorted({name.casefold() for name in raw}))
 
 
-def _as_branches(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    if not value:
+def _as_branches(raw: object) -> object:
+    if not isinstance(raw, list | tuple):
+        return raw
+    if not raw:
         raise ValueError(NO_BRANCHES)
-    if not all(isinstance(name, str) for name in value):
+    if not all(isinstance(name, str) for name in raw):
         raise ValueError("a branch is text: quote it")
-    return tuple(sorted({*value}))
+    return tuple(sorted({*raw}))
 
 
 Approvers = Annotated[tuple[str, ...], BeforeValidator(_as_names, json_schema_input_type=list[str])]
@@ -82,12 +84,15 @@ Branches = Annotated[
 ]
 
 
-def lacks_approvers(rule: Mapping[str, Json]) -> bool:
-    """Return whether a rule holds nobody off: it names nobody, or fewer than it needs.
+def approved_by_all(rule: Mapping[str, Json]) -> bool:
+    """Return whether a rule is fulfilled by anybody: it names nobody, or fewer users than it needs.
 
-    A rule that nobody can fulfil, the service approves by itself. A group may have any number of members.
+    The service approves a rule by itself that nobody can fulfil. How many a group has is not known.
     """
     return not rule.get("groups") and len(rule.get("users") or ()) < max(1, rule.get("approvals_required") or 0)
+
+
+APPROVERS = replace(FEWER, means_all=approved_by_all)
 
 
 class ApprovalRule(Item):
@@ -112,8 +117,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(lacks_approvers),
-        "groups": approvers(lacks_approvers),
+        "users": APPROVERS,
+        "groups": APPROVERS,
         "branches": WIDER,
     }
 
@@ -165,6 +170,30 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
+def flaw(name: Key, fields: Mapping[str, Json], record: LiveRecord | None) -> str:
+    """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
+
+    Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
+    """
+    users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
+    before = record.resource.model_dump() if record else {}
+    eligible = record.eligible if record else frozenset()
+    if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
+        return ""
+    # Who leaves the list may still be a member of one of the groups.
+    kept = eligible if groups else eligible & users
+    able = kept | (users - {*before.get("users", ())})
+    if len(able) >= fields["approvals_required"]:
+        return ""
+    number = f"only {len(able)}" if able else "none"
+    unable = ", ".join(sorted(users - able))
+    return (
+        f"needs {counted(fields['approvals_required'], 'approval')}, and {number} of its approvers can approve"
+        f"{f' (blocked or gone: {unable})' if unable else ''}: the service approves such a rule by itself; "
+        "name more people, or require fewer approvals"
+    )
+
+
 def decode(entry: Json) -> LiveRecord:
     """Read one rule. The one for any approver has no list of approvers, and any name."""
     branches = "protected" if entry[PROTECTED] else entry["branches"] or "any"
@@ -174,7 +203,9 @@ def decode(entry: Json) -> LiveRecord:
         shown |= {"users": entry["users"], "groups": entry["groups"]}
         names = ()
     rule, unknown = recognized(ApprovalRule, shown)
-    return LiveRecord(rule, names, unknown=unknown)
+    eligible = entry.get("eligible_approvers")
+    able = None if eligible is None else frozenset(user["username"].casefold() for user in eligible)
+    return LiveRecord(rule, names, unknown=unknown, eligible=able)
 
 
 def _branches(fields: dict[str, Json]) -> dict[str, Json]:
@@ -252,13 +283,14 @@ RULES = Collection(
                 unlisted="switch the repository on if it is off, or leave `branches` out",
                 bare="holds for all branches then",
             ),
-        }
+        },
+        flaw=flaw,
     ),
     losses=losses,
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules with the IDs of groups and branches."""
     rules: list[dict[str, Any]] = [
         {
@@ -293,7 +325,7 @@ KIND = Kind(
     parts=(RULES,),
     order=110,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

@@ -10,7 +10,7 @@ from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.direction import FALSE, TRUE, Directions
 from reconciler.model.endpoints import Singleton
 from reconciler.model.foreign_keys import Alias, ForeignKeys, opposite
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
@@ -195,12 +195,12 @@ SETTINGS = Singleton(
 )
 
 
-def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
+def locked_below(group_fields: Mapping[str, Json]) -> dict[str, Json]:
     """Return the settings that a group locks in its projects, with their values (deployed behaviour, section 12)."""
-    forbidden = {name: False for name in FORBIDDABLE if group.get(name) is False}
+    forbidden = {name: False for name in FORBIDDABLE if group_fields.get(name) is False}
     if "retain_approvals_on_push" in forbidden:
         forbidden["selective_code_owner_removals"] = False
-    required = {name: True for name in REQUIRABLE if group.get(name) is True}
+    required = {name: True for name in REQUIRABLE if group_fields.get(name) is True}
     return forbidden | required
 
 
@@ -212,7 +212,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
         yield Traced("approval_settings", field, (words["value"] == "true") is not inverse)
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The effective values; settings that the groups of the state lock are locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
 
@@ -234,7 +234,7 @@ KIND = Kind(
     order=2,
     inherits=locked_below,
     trace=trace,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         licensed=True,

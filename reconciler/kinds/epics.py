@@ -21,7 +21,7 @@ from reconciler.model.endpoints import (
     stripped,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Day, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Item, LiveRecord, Resource, recognized
 from reconciler.model.targets import Level
@@ -44,25 +44,25 @@ def _without_quick_actions(text: str | None) -> str | None:
     return text
 
 
-def _as_labels(value: object) -> object:
+def _as_labels(raw: object) -> object:
     """Labels are a set: in the order of the alphabet, each once, without blanks around them."""
-    if not isinstance(value, list | tuple):
-        return value
-    others = [name for name in value if not isinstance(name, str)]
+    if not isinstance(raw, list | tuple):
+        return raw
+    others = [name for name in raw if not isinstance(name, str)]
     if others:
         is_number = isinstance(others[0], int | float)
         raise ValueError("a label is text" + (f': write "{others[0]}" in quotes' if is_number else ""))
-    names = tuple(sorted({name.strip() for name in value}))
+    names = tuple(sorted({name.strip() for name in raw}))
     wrong = next((name for name in names if not name or "," in name), None)
     if wrong is not None:
         raise ValueError(f'a label must not be blank or contain a comma: "{wrong}"')
     return names
 
 
-def _as_parent(value: object) -> object:
-    if isinstance(value, str) and not value.strip():
+def _as_parent(raw: object) -> object:
+    if isinstance(raw, str) and not raw.strip():
         raise ValueError("a title must not be blank; null means no parent")
-    return value.strip() if isinstance(value, str) else value
+    return raw.strip() if isinstance(raw, str) else raw
 
 
 class Epic(Item):
@@ -232,7 +232,7 @@ EPICS = Collection(
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The epics with their numbers in paths, and the labels that they have."""
     records = read.parts.get("epics", ())
     ids = {record.names[0]: record.id for record in records}
@@ -253,7 +253,7 @@ KIND = Kind(
     models={Level.GROUP: dict[str, Epic | None]},
     parts=(EPICS,),
     order=10,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(roles={Level.GROUP: Role.PLANNER}, readers={Level.GROUP: Role.GUEST}, licensed=True),
     pages={Level.GROUP: "{target}/-/epics"},
     arrives_in="epics",

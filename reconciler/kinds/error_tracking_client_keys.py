@@ -18,7 +18,7 @@ from reconciler.model.endpoints import (
     Writes,
 )
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level
@@ -46,10 +46,10 @@ class ClientKey(Resource):
     """One key, which has no fields."""
 
 
-def split(section: ClientKeys, prune: bool) -> Mapping[str, Wanted]:
+def split(client_keys: ClientKeys, prune: bool) -> Mapping[str, Wanted]:
     """Each key is known by its place among all keys by age, the oldest being 1."""
-    declared = prune or "count" in section.model_fields_set
-    return {"keys": {str(place): ClientKey() for place in range(1, section.count + 1)}} if declared else {}
+    declared = prune or "count" in client_keys.model_fields_set
+    return {"keys": {str(place): ClientKey() for place in range(1, client_keys.count + 1)}} if declared else {}
 
 
 def complete(reading: Reading) -> Json:
@@ -69,12 +69,12 @@ def create(new: New) -> Requests:
     return (new.post({}),)
 
 
-def join(names: Mapping[str, list[Key]]) -> Mapping[str, Json]:
+def join(names_by_part: Mapping[str, list[Key]]) -> Mapping[str, Json]:
     """Return the section of a project's keys."""
-    return {"count": len(names.get("keys", ()))}
+    return {"count": len(names_by_part.get("keys", ()))}
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The keys by ID; their values are made up anew."""
     return {"error_tracking_client_keys": [{"id": number} for number in read.numbers("keys")]}
 
@@ -108,7 +108,7 @@ KIND = Kind(
     split=split,
     join=join,
     order=9,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/operations#js-error-tracking-settings"},
 )

@@ -11,7 +11,7 @@ from reconciler.model.audit import AuditEvent, Traced
 from reconciler.model.direction import FEWER, TRUE, Directions
 from reconciler.model.endpoints import Access, Collection, Existing, Names, Singleton, Writes
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
@@ -87,16 +87,16 @@ class Allowed(Resource):
 ALLOWED = Allowed()
 
 
-def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
+def split(token_scope: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
     """Only declared parts are wanted; an empty section that is pruned declares both lists to be empty."""
     parts: dict[str, Wanted] = {}
-    declared = section.model_fields_set or ({"projects", "groups"} if prune else set())
+    declared = token_scope.model_fields_set or ({"projects", "groups"} if prune else set())
     if "enabled" in declared:
-        parts["enabled"] = SWITCHES[section.enabled]
+        parts["enabled"] = SWITCHES[token_scope.enabled]
     if "projects" in declared:
-        parts["projects"] = dict.fromkeys(section.projects, ALLOWED)
+        parts["projects"] = dict.fromkeys(token_scope.projects, ALLOWED)
     if "groups" in declared:
-        parts["groups"] = dict.fromkeys(section.groups, ALLOWED)
+        parts["groups"] = dict.fromkeys(token_scope.groups, ALLOWED)
     return parts
 
 
@@ -113,18 +113,18 @@ def decode_group(entry: Json) -> LiveRecord:
     return LiveRecord(ALLOWED, names=(unquote(path), entry["id"]) if separator else (entry["id"],))
 
 
-def entry_error(entry: Key) -> str | None:
+def entry_error(name: Key) -> str | None:
     """Return the reason why no project or group can have this path (deployed behaviour, section 7.6)."""
-    if isinstance(entry, str) and GLOB.search(entry):
+    if isinstance(name, str) and GLOB.search(name):
         return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
-    if isinstance(entry, str) and (entry != entry.strip("/") or "//" in entry):
+    if isinstance(name, str) and (name != name.strip("/") or "//" in name):
         return "an entry is a full path such as acme/payments/lib, without a slash at either end"
     return None
 
 
-def project_warning(target: Target, entry: Key) -> str | None:
+def project_warning(target: Target, name: Key) -> str | None:
     """A project's own entry can be neither added nor removed."""
-    itself = Target(Level.PROJECT, entry).identity == target.identity
+    itself = Target(Level.PROJECT, name).identity == target.identity
     return "a project may always reach itself: leave this entry out" if itself else None
 
 
@@ -186,7 +186,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
         yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
     return {
         "instance": {"enforce_job_token_allowlist": False},
@@ -207,7 +207,7 @@ KIND = Kind(
     parts=(ENABLED, PROJECTS, GROUPS),
     split=split,
     order=4,
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     trace=trace,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
     pages={Level.PROJECT: "{target}/-/settings/ci_cd#js-token-access"},

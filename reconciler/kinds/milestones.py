@@ -122,10 +122,10 @@ class _Tree:
     def _path(self, entry: Json) -> str:
         return shown_path(entry) or self._ask(f"groups/{entry['group_id']}", "full_path")
 
-    def _ask(self, place: str, name: str) -> str:
-        if place not in self._asked:
-            self._asked[place] = self._reading.reader.get(place)[name]
-        return self._asked[place]
+    def _ask(self, path: str, name: str) -> str:
+        if path not in self._asked:
+            self._asked[path] = self._reading.reader.get(path)[name]
+        return self._asked[path]
 
 
 def shown_path(entry: Json) -> str:

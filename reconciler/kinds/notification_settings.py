@@ -9,7 +9,7 @@ from reconciler.errors import BadAnswer, Forbidden, NotFound
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Reading, Singleton
 from reconciler.model.foreign_keys import Alias, ForeignKeys
-from reconciler.model.kind import Kind, Rehearsed
+from reconciler.model.kind import Kind, ReadSection
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Resource, recognized
 from reconciler.model.targets import Level, Target
@@ -156,7 +156,7 @@ def body(wanted: Resource, record: LiveRecord) -> Mapping[str, Json]:
     return changed
 
 
-def beneath(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:
+def remainder(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:
     """Drop the events of a lower layer where the upper layer sets another level than `custom`."""
     keeps = upper.get("level", "custom") == "custom"
     return lower if keeps else {name: value for name, value in lower.items() if name != "events"}
@@ -173,7 +173,7 @@ SETTINGS = Singleton(
 )
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """The settings of the user, or of the user in a group or project. The events that are shown tell the dialect."""
     settings = read.fields("notification_settings")
     events = settings.get("events", {})
@@ -201,7 +201,7 @@ KIND = Kind(
     },
     parts=(SETTINGS,),
     order=1,
-    beneath=beneath,
-    rehearsal=rehearsal,
+    remainder=remainder,
+    to_sandbox=to_sandbox,
     pages=dict.fromkeys((Level.USER, Level.GROUP, Level.PROJECT), "-/profile/notifications"),
 )

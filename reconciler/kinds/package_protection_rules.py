@@ -9,7 +9,7 @@ from pydantic import Field
 from reconciler.model.direction import LEVEL, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, New, Requests, Writes
 from reconciler.model.foreign_keys import ForeignKeys, above
-from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.kind import Archived, Kind, Needs, ReadSection, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Item, LiveRecord, recognized
 from reconciler.model.targets import Key, Level
@@ -70,9 +70,9 @@ class PackageProtectionRule(Item):
             yield DELETE, "GitLab drops this level, unless its feature flag packages_protected_packages_delete is on"
 
 
-def name_of(entry: Mapping[str, Json]) -> str:
+def name_of(fields: Mapping[str, Json]) -> str:
     """Return the name of a rule."""
-    return f"{entry[TYPE]}:{entry[PATTERN]}"
+    return f"{fields[TYPE]}:{fields[PATTERN]}"
 
 
 def key_of(name: Key) -> dict[str, Json]:
@@ -119,7 +119,7 @@ def losses(old: Existing) -> Iterator[str]:
             yield f"{verb} no longer takes the role {level}, unless another rule says so"
 
 
-def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
     """Return the rules as a state of the sandbox holds them: with pattern and type."""
     rules = (
         {name: value for name, value in rule.items() if name != RULES.key} | key_of(rule[RULES.key])
@@ -147,7 +147,7 @@ KIND = Kind(
     summary="Which roles may push and delete packages, by type and pattern, such as `npm:@acme/*`.",
     models={Level.PROJECT: dict[str, PackageProtectionRule | None]},
     parts=(RULES,),
-    rehearsal=rehearsal,
+    to_sandbox=to_sandbox,
     protects=True,
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},

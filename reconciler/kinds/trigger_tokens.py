@@ -25,9 +25,9 @@ class TriggerToken(Rotated):
     }
 
 
-def secret_is_complete(value: str) -> bool:
+def secret_is_complete(token: str) -> bool:
     """Return whether this is a whole token, and not the four characters that others see (spec section 8)."""
-    return len(value) > 4
+    return len(token) > 4
 
 
 def losses(old: Existing) -> Iterator[str]:

@@ -21,15 +21,15 @@ That is a place of the path itself, or of a project inside, which is named; the 
 """
 
 
-def check_together(index: Index, targets: Collection[MergedTarget], diagnostics: Diagnostics) -> None:
+def check_together(index: Index, merged_targets: Collection[MergedTarget], diagnostics: Diagnostics) -> None:
     """Check the documents, and the targets that they come to, against one another."""
     levels = _path_levels(index, diagnostics)
     creating = [(each.target, each.creation, each.document) for each in index.targets.values() if each.creation]
     for document, diagnostic in chain(too_visible(creating), namesakes(creating)) if creating else ():
         diagnostics.add(diagnostic, document)
-    declared = ((merged.desired.target, merged) for merged in targets)
+    declared = ((merged.desired.target, merged) for merged in merged_targets)
     groups = {str(target.ref).casefold(): merged for target, merged in declared if target.level is Level.GROUP}
-    for merged in targets:
+    for merged in merged_targets:
         locked = _contradictions(merged, groups) if groups and merged.desired.target.level is Level.PROJECT else ()
         for diagnostic in chain(_misplaced_references(merged.stack, levels), locked):
             diagnostics.add(diagnostic, merged.stack)
@@ -63,10 +63,10 @@ def _path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
     return levels
 
 
-def _misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
+def _misplaced_references(stack: Stack, levels: PathLevels) -> Iterator[Diagnostic]:
     """Yield an error for each project in a list of groups, and each group in a list of projects."""
-    for name, section in whole.sections.items():
-        lists = whole.specs[name].lists
+    for name, section in stack.sections.items():
+        lists = stack.specs[name].lists
         for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
             level, entries = lists[part].names.level, section[part]
             for number, entry in enumerate(entries if level and isinstance(entries, list) else ()):
@@ -76,16 +76,16 @@ def _misplaced_references(whole: Stack, levels: PathLevels) -> Iterator[Diagnost
                     yield Diagnostic(("spec", name, part, number), f"{error}: list it under `{right}`")
 
 
-def _contradictions(merged: MergedTarget, groups: Mapping[str, MergedTarget]) -> Iterator[Diagnostic]:
+def _contradictions(merged: MergedTarget, merged_groups: Mapping[str, MergedTarget]) -> Iterator[Diagnostic]:
     """Yield advice for each field of a project that a declared group above it locks at another value.
 
     Sections that have errors are left out: these may have any shape.
 
     Args:
         merged: what is declared of the project.
-        groups: what is declared of groups, by path in lower case.
+        merged_groups: what is declared of groups, by path in lower case.
     """
-    above = [groups[path] for path in merged.desired.target.groups_above if path in groups]
+    above = [merged_groups[path] for path in merged.desired.target.groups_above if path in merged_groups]
     for section, group in product(merged.desired.sections, above):
         name, at_least = section.kind, section.at_least.get(None, ())
         model = merged.stack.specs[name].model(Level.PROJECT)
@@ -100,9 +100,9 @@ def _contradictions(merged: MergedTarget, groups: Mapping[str, MergedTarget]) ->
                 yield Diagnostic(("spec", name, key), message, "advice", elsewhere=partial(_place, group.stack, name))
 
 
-def _place(whole: Stack, section: str) -> str:
+def _place(stack: Stack, section: str) -> str:
     """Return the place of a section of a merged spec, as `path:line`."""
-    return find(whole, (section,), key=True)[1].line
+    return find(stack, (section,), at_key=True)[1].line
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

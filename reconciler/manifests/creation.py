@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
-from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
+from reconciler.manifests.layers import Placeholders, fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
 from reconciler.manifests.sources import Document, Secrets, Steps, no_secrets
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
@@ -85,7 +85,7 @@ def read_creation(
     level: Level,
     create: GroupCreation | ProjectCreation | None,
     problems: Collection[Diagnostic],
-    around: Surroundings,
+    surroundings: Surroundings,
 ) -> tuple[Creation | None, list[Diagnostic]]:
     """Return the creation of a document, None if it has errors; and its errors, as far as values have the right form.
 
@@ -94,14 +94,14 @@ def read_creation(
         level: of its target.
         create: what it says; None if that has not the right form.
         problems: what is wrong with the form of the document.
-        around: what it refers to.
+        surroundings: what it refers to.
     """
     path = _mapping(document.value.get("metadata")).get("path")
     places = {(each.steps, each.at_key) for each in problems}
     if not isinstance(path, str) or (("metadata", "path"), False) in places:
         message = "`create` needs `path` instead of `id`: the service gives the ID when it creates the target"
         return None, [] if create is None else [Diagnostic((CREATE_KEY,), message, at_key=True)]
-    archive, diagnostics = _checked(document, Target(level, path), around)
+    archive, diagnostics = _checked(document, Target(level, path), surroundings)
     if diagnostics or create is None:
         return None, [each for each in diagnostics if (each.steps, each.at_key) not in places]
     values, written = placeholder_values(path), create.model_fields_set
@@ -113,7 +113,7 @@ def read_creation(
     return Creation(name, visibility, archive, source, document.origin), []
 
 
-def _checked(document: Document, target: Target, around: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
+def _checked(document: Document, target: Target, surroundings: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
     """Return the archive that a document names, if it is usable, and the errors of `create`, whatever its form."""
     create, path = _mapping(document.value[CREATE_KEY]), str(target.ref)
     slug, values = path.rpartition("/")[2], placeholder_values(path)
@@ -125,12 +125,12 @@ def _checked(document: Document, target: Target, around: Surroundings) -> tuple[
         diagnostics.append(Diagnostic((CREATE_KEY, "name"), error))
     archive = None
     if target.level is Level.GROUP and isinstance(written, str):
-        archive, error = _read_archive(document, written, around)
+        archive, error = _read_archive(document, written, surroundings)
         diagnostics += [Diagnostic((CREATE_KEY, FROM_ARCHIVE), error)] if error else []
     if target.level is Level.PROJECT and IMPORT in create:
         diagnostics += (each.below(CREATE_KEY) for each in _import_errors(create, name, slug))
         for source, fields in _mapping(fill_all(create[IMPORT], values)).items():
-            errors = _source_errors(source, _mapping(fields), around)
+            errors = _source_errors(source, _mapping(fields), surroundings)
             diagnostics += (each.below(CREATE_KEY, IMPORT, source) for each in errors)
     return archive, diagnostics
 
@@ -148,15 +148,15 @@ def too_visible(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterat
     creations = {target.identity: creation for target, creation, _ in creating}
     for target, creation, document in creating:
         group = Target(Level.GROUP, target.parent)
-        wanted, around = creation.visibility, _visibility(group, creations)
-        if wanted and around and VISIBILITIES.index(wanted) > VISIBILITIES.index(around):
+        wanted, group_visibility = creation.visibility, _visibility(group, creations)
+        if wanted and group_visibility and VISIBILITIES.index(wanted) > VISIBILITIES.index(group_visibility):
             outcome = "refuses" if target.level is Level.GROUP else "lowers"
-            where = f"which is created {around} ({creations[group.identity].origin})"
+            where = f"which is created {group_visibility} ({creations[group.identity].origin})"
             message = f"the service {outcome} `{wanted}` in {group}, {where}"
             yield document, Diagnostic((CREATE_KEY, "visibility"), message, "advice")
 
 
-def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
+def namesakes(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
     """Yield the documents that would create a second group or project of one name in one namespace, each with an error.
 
     The service refuses it, in any spelling of the namespace's path; names that differ in case are different. At the top
@@ -178,12 +178,12 @@ def _steps_to_name(document: Document) -> Steps:
     return (CREATE_KEY, "name") if "name" in document.value[CREATE_KEY] else ("metadata", "path")
 
 
-def _visibility(group: Target, creations: Creations) -> Visibility | None:
+def _visibility(group: Target, creations_by_target: Creations) -> Visibility | None:
     """Return the visibility that a group is created with; None if documents do not say."""
-    creation = creations.get(group.identity)
+    creation = creations_by_target.get(group.identity)
     if creation is None or creation.visibility or creation.archive:
         return creation.visibility if creation else None
-    return _visibility(Target(Level.GROUP, group.parent), creations) if group.parent else "private"
+    return _visibility(Target(Level.GROUP, group.parent), creations_by_target) if group.parent else "private"
 
 
 def as_written(creation: Creation, slug: str) -> dict[str, Any]:
@@ -230,18 +230,18 @@ def _path_errors(target: Target, slug: str) -> Iterator[str]:
         )
 
 
-def _read_archive(document: Document, written: str, around: Surroundings) -> tuple[Archive | None, str]:
+def _read_archive(document: Document, written: str, surroundings: Surroundings) -> tuple[Archive | None, str]:
     """Return an archive and no text, or None and why it cannot be used."""
     if Path(written).is_absolute():
         return None, "must be a path from the folder of this file, not an absolute one"
     if not written.endswith(ARCHIVE_SUFFIX):
         return None, f"must be an archive of a group, whose name ends in `{ARCHIVE_SUFFIX}`"
-    folder = os.path.dirname(document.source.path.removeprefix(around.prefix))  # noqa: PTH120 - keeps `..`
+    folder = os.path.dirname(document.source.path.removeprefix(surroundings.prefix))  # noqa: PTH120 - keeps `..`
     file = Path(os.path.normpath(f"{folder}/{written}" if folder else written))
     if lies_outside(file) and not lies_outside(folder):
         return None, f"{file} lies outside of the checkout: a CI job reads nothing there; commit the archive itself"
     try:
-        return Archive(file, around.digest(file)), ""
+        return Archive(file, surroundings.digest(file)), ""
     except OSError as error:
         return None, f"{file} cannot be read: {(error.strerror or str(error)).lower()}"
     except ValueError as error:
@@ -255,19 +255,19 @@ def _fields(source: str) -> Mapping[str, Any]:
     return model.model_fields if model else {}
 
 
-def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
-    (source,) = written.model_fields_set
-    model = getattr(written, source)
+def _read_source(import_source: ImportSource, values: Placeholders | None) -> Import:
+    (source,) = import_source.model_fields_set
+    model = getattr(import_source, source)
     fields = model.model_dump(exclude_unset=True, exclude={TOKEN_ENV_KEY})
     return Import(source, fill(model.token_env, values), fill_all(fields, values))
 
 
-def _import_errors(create: Mapping[str, Any], name: Any, slug: str) -> Iterator[Diagnostic]:
+def _import_errors(create: Mapping[str, Any], created_name: Any, slug: str) -> Iterator[Diagnostic]:
     """Yield the errors of a creation by import."""
     if "visibility" in create:
         message = "an import cannot set the visibility: leave this out"
         yield Diagnostic(("visibility",), message, at_key=True)
-    if isinstance(name, str) and name != slug:
+    if isinstance(created_name, str) and created_name != slug:
         message = f"GitLab makes the path of an imported project of its name: leave this out, or write `{slug}`"
         yield Diagnostic(("name",), message)
     if DOUBLED.search(slug):
@@ -275,30 +275,30 @@ def _import_errors(create: Mapping[str, Any], name: Any, slug: str) -> Iterator[
         yield Diagnostic((IMPORT,), message, at_key=True)
 
 
-def _source_errors(source: str, written: Mapping[str, Any], around: Surroundings) -> Iterator[Diagnostic]:
+def _source_errors(source: str, written_source: Mapping[str, Any], surroundings: Surroundings) -> Iterator[Diagnostic]:
     for name in _fields(source):
-        value = written.get(name)
+        value = written_source.get(name)
         steps: Steps = (name,)
         if not isinstance(value, str):
             continue
         if name == TOKEN_ENV_KEY:
-            yield from _token_errors(value, around)
+            yield from _token_errors(value, surroundings)
         elif not value.strip():
             yield Diagnostic(steps, "must not be blank")
         elif name in {"url", "github_hostname"}:
             yield from _address_errors(steps, value, needs_scheme=name == "url")
 
 
-def _token_errors(variable: str, around: Surroundings) -> Iterator[Diagnostic]:
+def _token_errors(variable: str, surroundings: Surroundings) -> Iterator[Diagnostic]:
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
-    elif reveals_token(variable, os.environ.get(variable, ""), around.secrets()):
+    elif reveals_token(variable, os.environ.get(variable, ""), surroundings.secrets()):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
         yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 
 
-def _address_errors(steps: Steps, value: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
-    if "@" in value:
+def _address_errors(steps: Steps, source_url: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
+    if "@" in source_url:
         yield Diagnostic(steps, "must be an address without user and password: the token comes from `token_env`")
-    elif needs_scheme and not HTTP_URL.match(value):
+    elif needs_scheme and not HTTP_URL.match(source_url):
         yield Diagnostic(steps, "must be an address such as https://bitbucket.example.com")

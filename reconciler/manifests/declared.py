@@ -62,7 +62,9 @@ STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
 
 
-def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tuple[Layer | None, list[Diagnostic]]:
+def declare(
+    document: Document, specs: SectionSpecs, surroundings: Surroundings
+) -> tuple[Layer | None, list[Diagnostic]]:
     """Return a document as a layer, and its errors and warnings.
 
     A document with faults is read as far as it does not depend on them; it is None if everything does.
@@ -88,7 +90,7 @@ def declare(document: Document, specs: SectionSpecs, around: Surroundings) -> tu
     values = placeholder_values(target.ref if target and isinstance(target.ref, str) else None)
     if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not layer.overfilled(values):
         create = form.create if target and CREATE_KEY in form.model_fields_set else None
-        creation, errors = read_creation(document, LEVEL_OF[str(kind)], create, diagnostics, around)
+        creation, errors = read_creation(document, LEVEL_OF[str(kind)], create, diagnostics, surroundings)
         more += errors
         layer = replace(layer, creation=creation) if isinstance(layer, DeclaredTarget) else layer
     return (None if form is None else layer), diagnostics + more
@@ -199,19 +201,23 @@ def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagno
 
 
 def _listed_sections(
-    key: str, written: list[Any], possible: Sequence[str], specs: SectionSpecs, impossible: Callable[[str], str | None]
+    key: str,
+    written_names: list[Any],
+    possible: Sequence[str],
+    specs: SectionSpecs,
+    impossible: Callable[[str], str | None],
 ) -> tuple[list[str], list[Diagnostic]]:
     """Return the sections in a list of names, with empty text in place of each wrong one, and the errors.
 
     Args:
         key: of the list.
-        written: the list.
+        written_names: the list.
         possible: the sections that it may name.
         specs: of all sections.
         impossible: returns why it may not name another one.
     """
     diagnostics: list[Diagnostic] = []
-    for index, name in enumerate(written):
+    for index, name in enumerate(written_names):
         error = None
         if not isinstance(name, str):
             error = f"{key} lists the names of sections: {listed(possible)}"
@@ -219,11 +225,11 @@ def _listed_sections(
             error = impossible(name) if name in specs else unknown_section(name, specs, possible)
         diagnostics += [Diagnostic(("spec", key, index), error)] if error else []
     wrong = {diagnostic.steps[-1] for diagnostic in diagnostics}
-    return ["" if index in wrong else name for index, name in enumerate(written)], diagnostics
+    return ["" if index in wrong else name for index, name in enumerate(written_names)], diagnostics
 
 
 def _read_unmanaged(
-    spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document, specs: SectionSpecs
+    raw_spec: Mapping[str, Any], levels: tuple[Level, ...], document: Document, specs: SectionSpecs
 ) -> tuple[frozenset[str], list[Diagnostic]]:
     """Return the sections that a document leaves alone, and the errors."""
     above: Steps = ("spec", UNMANAGED)
@@ -231,7 +237,7 @@ def _read_unmanaged(
         owners = listed(level.document_kind for level in LEVELS)
         message = f"`{UNMANAGED}` belongs to {owners}, each for itself: leave the sections out here"
         return NO_SECTIONS, [Diagnostic(above, message, at_key=True)]
-    (level,), written = levels, spec[UNMANAGED]
+    (level,), written = levels, raw_spec[UNMANAGED]
     possible = [name for name in specs if level in specs[name].kind.models]
     if written != ALL and not isinstance(written, list):
         example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
@@ -240,26 +246,26 @@ def _read_unmanaged(
     named, diagnostics = _listed_sections(
         UNMANAGED, listing, possible, specs, lambda name: level_error(name, level, specs)
     )
-    names, pruned = frozenset(named) - {""}, spec.get(PRUNE, ())
-    twice: list[tuple[Steps, bool]] = [(("spec", name), True) for name in spec if name in names]
+    names, pruned = frozenset(named) - {""}, raw_spec.get(PRUNE, ())
+    twice: list[tuple[Steps, bool]] = [(("spec", name), True) for name in raw_spec if name in names]
     if isinstance(pruned, list):
         twice += [(("spec", PRUNE, index), False) for index, name in enumerate(pruned) if name in list(names)]
-    place = document.find(above, key=True)
+    place = document.find(above, at_key=True)
     message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
     diagnostics += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
-    return names - spec.keys(), diagnostics
+    return names - raw_spec.keys(), diagnostics
 
 
 def clashing_names(
-    document: Document, spec: SectionSpec, section: Any, values: Placeholders | None
+    document: Document, spec: SectionSpec, section_value: Any, values: Placeholders | None
 ) -> Iterator[Diagnostic]:
     """Yield the names in a section of a document that are the same once normalized."""
     above = ("spec", spec.kind.name)
     first: dict[Any, str] = {}
-    for key in section if isinstance(section, dict) else ():
+    for key in section_value if isinstance(section_value, dict) else ():
         name = spec.normalize_key(key, values)
         if name in first:
-            location = document.find((*above, first[name]), key=True)
+            location = document.find((*above, first[name]), at_key=True)
             message = f"`{key}` and `{first[name]}` ({location}) are one and the same name"
             yield Diagnostic((*above, key), message, at_key=True)
         first.setdefault(name, key)
@@ -275,11 +281,11 @@ def _about_place(diagnostic: Diagnostic, model: type[AnyDocument], specs: Sectio
     )
 
 
-def _without_faults(document: Mapping[str, Any], faults: Sequence[Diagnostic]) -> Mapping[str, Any]:
+def _without_faults(raw_document: Mapping[str, Any], faults: Sequence[Diagnostic]) -> Mapping[str, Any]:
     """Return a document without what has faults, as far as nothing else depends on that."""
-    metadata = document.get("metadata")
+    metadata = raw_document.get("metadata")
     kept = dict(metadata) if isinstance(metadata, dict) else {}
-    rest = {**document, "metadata": kept} if kept else dict(document)
+    rest = {**raw_document, "metadata": kept} if kept else dict(raw_document)
     faulty = _faulty_exceptions(faults)
     if faulty:
         kept[EXCEPTIONS] = [exception for number, exception in enumerate(kept[EXCEPTIONS]) if number not in faulty]
@@ -297,12 +303,12 @@ def _faulty_exceptions(faults: Sequence[Diagnostic]) -> frozenset[Key]:
     return frozenset(position for steps in inside for position in steps)
 
 
-def _without_consequences(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _without_consequences(faults: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Leave out missing keys for which a misplaced one stands: its message says where it belongs."""
-    unknown_keys = [each.steps for each in diagnostics if each.code == "extra_forbidden"]
+    unknown_keys = [each.steps for each in faults if each.code == "extra_forbidden"]
     misplaced = [steps[-1] for steps in unknown_keys if steps[:1] == ("metadata",)]
     implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
-    return [each for each in diagnostics if each.code != "missing" or each.value not in implied]
+    return [each for each in faults if each.code != "missing" or each.value not in implied]
 
 
 def _unknown_kind(value: Any) -> Diagnostic:

@@ -94,9 +94,9 @@ class Diagnostics:
             self.faulty.add((_about(place, by), section))
         self.extend(self._located(diagnostic, place, by))
 
-    def extend(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
+    def extend(self, located_diagnostics: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
-        self.located |= dict.fromkeys(diagnostics)
+        self.located |= dict.fromkeys(located_diagnostics)
 
     def add_unreadable(self, errors: Iterable[LocatedDiagnostic]) -> None:
         """Add errors of a text as YAML: what the values there would be wrong as is not reported too."""
@@ -108,9 +108,9 @@ class Diagnostics:
         """Yield a diagnostic at its place, unless another target has reported something there."""
         steps, at_key = diagnostic.steps, diagnostic.at_key
         if isinstance(place, Document):
-            document, location = place, place.find(steps, key=at_key)
+            document, location = place, place.find(steps, at_key=at_key)
         else:
-            layer, location = find(place, steps[1:], key=at_key)
+            layer, location = find(place, steps[1:], at_key=at_key)
             document = layer.document
         about, position = _about(place, by), location.position
         first = self._first.setdefault(

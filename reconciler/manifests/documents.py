@@ -69,19 +69,21 @@ NO_SECTION: Any = None
 DisplayName = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 
 
-def _lockable(names: object) -> object:
-    if names == "all" or (isinstance(names, list) and all(isinstance(name, str) and name for name in names)):
-        return names
+def _lockable(raw_names: object) -> object:
+    if raw_names == "all" or (
+        isinstance(raw_names, list) and all(isinstance(name, str) and name for name in raw_names)
+    ):
+        return raw_names
     raise ValueError("must be `all`, or a list of fields or items, such as [level]; quote numbers")
 
 
 Locked = Annotated[Literal["all"] | list[Text], BeforeValidator(_lockable)]
 
 
-def _whole(name: object) -> object:
-    if isinstance(name, float):
-        raise ValueError(f"must be text: `{name}` is a number, quote it")  # noqa: TRY004 - pydantic takes no other
-    return name
+def _whole(raw_name: object) -> object:
+    if isinstance(raw_name, float):
+        raise ValueError(f"must be text: `{raw_name}` is a number, quote it")  # noqa: TRY004 - pydantic takes no other
+    return raw_name
 
 
 ItemName = Annotated[Text | Annotated[int, Field(gt=0)], BeforeValidator(_whole)]
@@ -105,8 +107,8 @@ class Envelope(BaseModel):
     )
 
 
-def _show_exactly_one(schema: dict[str, Any], model: type[Any]) -> None:
-    schema["oneOf"] = [{"required": [name]} for name in model.exactly_one]
+def _show_exactly_one(schema: dict[str, Any], document_type: type[Any]) -> None:
+    schema["oneOf"] = [{"required": [name]} for name in document_type.exactly_one]
 
 
 class Exclusive(Envelope):
@@ -468,11 +470,11 @@ CREATE_DESCRIPTION = (
 NO_CREATION = {"create": "`create` belongs to Group and Project: leave it out"}
 
 
-def _given(create: object) -> object:
-    if create is None or isinstance(create, bool):
-        wrong = "`create` has no value" if create is None else "must be a mapping"
+def _given(raw_create: object) -> object:
+    if raw_create is None or isinstance(raw_create, bool):
+        wrong = "`create` has no value" if raw_create is None else "must be a mapping"
         raise ValueError(f"{wrong}: write `create: {{}}` to create it with all defaults, or leave it out")
-    return create
+    return raw_create
 
 
 class AnyDocument(Envelope):
@@ -585,7 +587,7 @@ def metadata_keys(model: type[AnyDocument]) -> Collection[str]:
 
 
 def target_document(
-    target: Target, spec: Mapping[str, Any], profiles: Sequence[str] = (), labels: Mapping[str, str] = NO_LABELS
+    target: Target, raw_spec: Mapping[str, Any], profiles: Sequence[str] = (), labels: Mapping[str, str] = NO_LABELS
 ) -> dict[str, Any]:
     """Return the document of a target as a manifest writes it."""
     metadata: dict[str, Any] = {}
@@ -594,12 +596,12 @@ def target_document(
     metadata |= {"profiles": [*profiles]} if profiles else {}
     metadata |= {"labels": dict(labels)} if labels else {}
     envelope = {"apiVersion": API_VERSION, "kind": target.level.document_kind}
-    return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": spec}
+    return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": raw_spec}
 
 
-def profile_document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def profile_document(name: str, raw_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a profile as a manifest writes it."""
-    return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": raw_spec}
 
 
 def set_document(name: str, profiles: Sequence[str], select: Mapping[str, Any]) -> dict[str, Any]:

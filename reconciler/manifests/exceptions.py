@@ -20,54 +20,54 @@ NO_EFFECT = ": this exception has no effect"
 
 
 def read_exceptions(
-    declared: Mapping[int, AcceptedDeviation], whole: Stack, today: date | None, *, complete: bool
+    written_exceptions: Mapping[int, AcceptedDeviation], stack: Stack, today: date | None, *, complete: bool
 ) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
     """Return the exceptions of a target's own document, and their errors and warnings.
 
     Args:
-        declared: as its document writes them, by their positions there.
-        whole: the layers of the target.
+        written_exceptions: as its document writes them, by their positions there.
+        stack: the layers of the target.
         today: the day, UTC; None to say nothing of exceptions that end.
         complete: whether these are all layers; else nobody knows which exceptions have no effect.
     """
     exceptions: list[DeclaredException] = []
     diagnostics: list[Diagnostic] = []
-    for number, written in declared.items():
-        errors = list(_errors(written, whole))
+    for number, written in written_exceptions.items():
+        errors = list(_errors(written, stack))
         if errors:
             diagnostics += [each.below(*ABOVE, number) for each in errors]
             continue
-        exception = _read(written, whole, whole.layers[-1].document.find((*ABOVE, number)).line)
+        exception = _read(written, stack, stack.layers[-1].document.find((*ABOVE, number)).line)
         exceptions.append(exception)
-        idle = list(_idle(exception, whole)) if complete else []
-        warnings = (*idle, *([] if idle else _locked(exception, whole)))
+        idle = list(_idle(exception, stack)) if complete else []
+        warnings = (*idle, *([] if idle else _locked(exception, stack)))
         diagnostics += [each.below(*ABOVE, number) for each in warnings]
         diagnostics += () if today is None else endings(number, exception.until, today)
     return tuple(exceptions), diagnostics
 
 
-def exceptions_on(exceptions: Iterable[DeclaredException], whole: Stack, steps: Steps) -> Iterator[DeclaredException]:
+def exceptions_on(exceptions: Iterable[DeclaredException], stack: Stack, steps: Steps) -> Iterator[DeclaredException]:
     """Yield the exceptions that are about a value of a merged spec, or about a part of it."""
     name, *inner = steps
     for exception in exceptions:
         if exception.section != name:
             continue
-        items = whole.specs[name].items
+        items = stack.specs[name].items
         field = ".".join(map(str, inner[1:] if items else inner))
         named = exception.item is None or items is None or not inner or _same(items, inner[0], exception.item)
         if named and (not field or not exception.fields or any(_overlap(field, other) for other in exception.fields)):
             yield exception
 
 
-def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
+def _errors(written: AcceptedDeviation, stack: Stack) -> Iterator[Diagnostic]:
     """Yield the errors in the names of an exception."""
-    level, name, item = whole.target.level, written.section, written.item
-    specs = whole.specs
+    level, name, item = stack.target.level, written.section, written.item
+    specs = stack.specs
     wrong = level_error(name, level, specs) if name in specs else unknown_section(name, specs, specs)
     if wrong:
         yield Diagnostic(("section",), wrong)
         return
-    spec = whole.specs[name]
+    spec = stack.specs[name]
     if item is not None and spec.items is None and not spec.lists:
         yield Diagnostic(("item",), f"{name} has no items: name `fields`, or leave this out")
     elif isinstance(item, int) and spec.items is not None:
@@ -82,23 +82,23 @@ def _errors(written: AcceptedDeviation, whole: Stack) -> Iterator[Diagnostic]:
             yield Diagnostic(("fields", number), unknown_key("field", field, None, known, foreign_keys(model)))
 
 
-def _read(written: AcceptedDeviation, whole: Stack, origin: str) -> DeclaredException:
+def _read(written: AcceptedDeviation, stack: Stack, origin: str) -> DeclaredException:
     """Return an exception with its placeholders filled in, and its item as the section names it."""
-    spec, item = whole.specs[written.section], written.item
+    spec, item = stack.specs[written.section], written.item
     if isinstance(item, str):
-        item = spec.normalize_key(item, whole.values)
-    reason = fill(written.reason, whole.values)
+        item = spec.normalize_key(item, stack.values)
+    reason = fill(written.reason, stack.values)
     return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin)
 
 
-def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
+def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
     """Yield a warning about an exception for something that is not declared; what is pruned need not be."""
     name, item = exception.section, exception.item
-    if name not in whole.sections:
+    if name not in stack.sections:
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
-    elif name not in whole.prune:
-        names = _names(whole, name)
-        folded = str if whole.specs[name].items else str.casefold
+    elif name not in stack.prune:
+        names = _names(stack, name)
+        folded = str if stack.specs[name].items else str.casefold
         if item is not None and folded(str(item)) not in map(folded, names):
             guess = closest(str(item), names)
             hint = f"; did you mean `{guess}`?" if guess else ""
@@ -107,30 +107,30 @@ def _idle(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
             )
             return
         for number, field in enumerate(exception.fields):
-            if not _declares(whole, name, item, field):
+            if not _declares(stack, name, item, field):
                 yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
 
 
-def _declares(whole: Stack, name: str, item: Key | None, field: str) -> bool:
+def _declares(stack: Stack, name: str, item_name: Key | None, field: str) -> bool:
     """Whether a section declares a field, or does so for an item; without an item, for any."""
-    section = whole.sections[name]
-    is_of_items = whole.specs[name].items is not None
-    items = [item] if item is not None or not is_of_items else [*section] if isinstance(section, dict) else []
+    section = stack.sections[name]
+    is_of_items = stack.specs[name].items is not None
+    items = [item_name] if item_name is not None or not is_of_items else [*section] if isinstance(section, dict) else []
     return any(
-        len(object_path(whole, name, (), item, field)) > len(object_path(whole, name, (), item, None)) for item in items
+        len(object_path(stack, name, (), item, field)) > len(object_path(stack, name, (), item, None)) for item in items
     )
 
 
-def _names(whole: Stack, name: str) -> list[str]:
+def _names(stack: Stack, name: str) -> list[str]:
     """Return the names of the objects that a section declares, of lists and mappings: anything else is an error."""
-    spec, section = whole.specs[name], whole.sections[name]
+    spec, section = stack.specs[name], stack.sections[name]
     fields = [section.get(field) for field in spec.lists] if isinstance(section, dict) else []
     named = [section] if spec.items else fields
     return [str(each) for names in named if isinstance(names, list | dict) for each in names]
 
 
-def _same(collection: Collection, name: Key, item: Key) -> bool:
-    return collection.identity(name) == collection.identity(item)
+def _same(collection: Collection, name: Key, other_name: Key) -> bool:
+    return collection.identity(name) == collection.identity(other_name)
 
 
 def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
@@ -149,25 +149,25 @@ def endings(number: int, until: date, today: date) -> Iterator[Diagnostic]:
         yield Diagnostic((*ABOVE, number, "until"), message, "warning")
 
 
-def _locked(exception: DeclaredException, whole: Stack) -> Iterator[Diagnostic]:
+def _locked(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
     """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
-    items = whole.specs[exception.section].items
+    items = stack.specs[exception.section].items
     if items is None or exception.item is None:
-        locks: Iterable[Lock] = locks_of(whole)
+        locks: Iterable[Lock] = locks_of(stack)
     else:
-        locks = locks_at(whole, (exception.section, exception.item))
-    covered = [lock for lock in locks if _covers(exception, lock, whole)]
+        locks = locks_at(stack, (exception.section, exception.item))
+    covered = [lock for lock in locks if _covers(exception, lock, stack)]
     if covered:
         named = listed(f"{'.'.join(map(str, lock.steps))}, {lock.words}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
 
 
-def _covers(exception: DeclaredException, lock: Lock, whole: Stack) -> bool:
+def _covers(exception: DeclaredException, lock: Lock, stack: Stack) -> bool:
     """Return whether an exception is about a locked value."""
     section, *inner = lock.steps
     if section != exception.section:
         return False
-    spec, fields = whole.specs[section], exception.fields
+    spec, fields = stack.specs[section], exception.fields
     if spec.items is not None:
         named = exception.item in {None, inner[0]}
         held = lock.value if isinstance(lock.value, dict) else {}

@@ -43,7 +43,7 @@ class Index:
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
     today: date | None = None
-    around: Surroundings = OWN_SURROUNDINGS
+    surroundings: Surroundings = OWN_SURROUNDINGS
     binds: Callable[[Target, Steps], bool] = everywhere
     merged: dict[Identity, MergedTarget] = field(default_factory=dict)
 
@@ -113,9 +113,9 @@ class Index:
         sections: dict[str, set[str]] = {group.casefold(): set() for group in named}
         inside = by_group(sections, str)
 
-        def declare(layer: Layer, groups: Iterable[str]) -> None:
+        def declare(layer: Layer, group_paths: Iterable[str]) -> None:
             profiles = (self.profiles[name] for name in layer.profiles if name in self.profiles)
-            for group, each in product(groups, (layer, *profiles)):
+            for group, each in product(group_paths, (layer, *profiles)):
                 sections[group].update(each.sections)
 
         for own in self.targets.values():
@@ -129,21 +129,21 @@ class Index:
             declare(declared, {*below, *(group for path in paths for group in groups_around(path, sections))})
         return {group: frozenset(sections[group.casefold()]) for group in named}
 
-    def without(self, documents: Collection[Document]) -> "Index":
+    def without(self, removed_documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""
         return Index(
             self.specs,
-            {name: each for name, each in self.profiles.items() if each.document not in documents},
-            {name: each for name, each in self.targets.items() if each.document not in documents},
-            {name: each for name, each in self.sets.items() if each.document not in documents},
+            {name: each for name, each in self.profiles.items() if each.document not in removed_documents},
+            {name: each for name, each in self.targets.items() if each.document not in removed_documents},
+            {name: each for name, each in self.sets.items() if each.document not in removed_documents},
             today=self.today,
-            around=self.around,
+            surroundings=self.surroundings,
         )
 
     def extend(self, documents: Iterable[Document], diagnostics: Diagnostics) -> None:
         """Add what documents declare, and what is wrong with them."""
         for document in documents:
-            layer, problems = declare(document, self.specs, self.around)
+            layer, problems = declare(document, self.specs, self.surroundings)
             self.whole &= layer is not None
             for diagnostic in (*problems, *(() if layer is None else self._add(layer))):
                 diagnostics.add(diagnostic, document)

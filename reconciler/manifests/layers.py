@@ -32,15 +32,15 @@ Placeholders = Mapping[str, str]
 """The value of each placeholder; a target may lack some."""
 
 
-def placeholder_values(path: str | None) -> Placeholders:
+def placeholder_values(target_path: str | None) -> Placeholders:
     """Return the values of the placeholders for a target; the user has no path."""
-    if path is None:
+    if target_path is None:
         return {}
-    namespace, slash, name = path.rpartition("/")
-    return {"path": path, "name": name} | ({"namespace": namespace} if slash else {})
+    namespace, slash, name = target_path.rpartition("/")
+    return {"path": target_path, "name": name} | ({"namespace": namespace} if slash else {})
 
 
-def fill(text: str, values: Placeholders | None, *, lower: bool = False) -> str:
+def fill(text: str, values: Placeholders | None, *, in_lower_case: bool = False) -> str:
     """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text."""
 
     def replace(match: re.Match[str]) -> str:
@@ -48,7 +48,7 @@ def fill(text: str, values: Placeholders | None, *, lower: bool = False) -> str:
         if literal:
             return f"{{{literal}}}"
         value = (values or {}).get(name, match.group())
-        return value.lower() if lower else value
+        return value.lower() if in_lower_case else value
 
     return text if values is None or "{" not in text else PLACEHOLDER.sub(replace, text)
 
@@ -65,29 +65,29 @@ def literal(value: Any) -> Any:
     )
 
 
-def unfilled(text: str, values: Placeholders) -> str:
+def unfilled(text: str, placeholders: Placeholders) -> str:
     """Return a text as a manifest writes it, with placeholders in place of their values, whatever their case."""
     text = literal(text)
-    for name, value in values.items():
+    for name, value in placeholders.items():
         text = re.sub(re.escape(value), f"{{{name}}}", text, flags=re.IGNORECASE)
     return text
 
 
-def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
+def _with_texts(value: Any, changed_text: Callable[[str], str]) -> Any:
     """Return a value with its keys and strings changed."""
     match value:
         case str():
-            return change(value)
+            return changed_text(value)
         case dict():
-            return {change(key): _with_texts(inner, change) for key, inner in value.items()}
+            return {changed_text(key): _with_texts(inner, changed_text) for key, inner in value.items()}
         case list():
-            return [_with_texts(inner, change) for inner in value]
+            return [_with_texts(inner, changed_text) for inner in value]
     return value
 
 
-def has_placeholder(text: object) -> bool:
+def has_placeholder(raw_value: object) -> bool:
     """Whether a text has placeholders, literal ones included."""
-    return isinstance(text, str) and PLACEHOLDER.search(text) is not None
+    return isinstance(raw_value, str) and PLACEHOLDER.search(raw_value) is not None
 
 
 def braces(value: Any, steps: Steps = ()) -> Iterator[tuple[str, Steps, bool]]:
@@ -165,7 +165,7 @@ class SectionSpec:
         """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
         if not isinstance(lower, dict) or not isinstance(upper, dict):
             return upper
-        lower = self.kind.beneath(lower, upper)
+        lower = self.kind.remainder(lower, upper)
         merged = dict(lower)
         for key, value in upper.items():
             below = lower.get(key)
@@ -175,15 +175,15 @@ class SectionSpec:
                 merged[key] = _overlay(below, value)
         return merged
 
-    def normalize(self, section: Any, values: Placeholders | None) -> Any:
+    def normalize(self, section_value: Any, values: Placeholders | None) -> Any:
         """Return a section with canonical names and, unless `values` is None, with its placeholders filled in."""
-        if not isinstance(section, dict):
-            return fill_all(section, values)
-        if self.items is None and values is None and section.keys().isdisjoint(self.lists):
-            return section
+        if not isinstance(section_value, dict):
+            return fill_all(section_value, values)
+        if self.items is None and values is None and section_value.keys().isdisjoint(self.lists):
+            return section_value
         value_of = self._field if self.items is None else self._item
-        normal = {self.normalize_key(key, values): value_of(key, value, values) for key, value in section.items()}
-        return section if normal == section else normal  # most are: a fleet has no room for two of each
+        normal = {self.normalize_key(key, values): value_of(key, value, values) for key, value in section_value.items()}
+        return section_value if normal == section_value else normal  # most are: a fleet has no room for two of each
 
     def normalize_key(self, key: str, values: Placeholders | None) -> Any:
         """Return a key of the section as `normalize` does."""
@@ -197,33 +197,35 @@ class SectionSpec:
             return f"{{path}}{literal(key[len(path) :])}"
         return str(literal(key))
 
-    def normalize_entry(self, field: str, entry: Any, values: Placeholders | None) -> Any:
+    def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
-        return _normalize_name(self.lists[field], entry, values)
+        return _normalize_name(self.lists[field], list_entry, values)
 
     def _field(self, key: str, value: Any, values: Placeholders | None) -> Any:
         if key in self.lists and isinstance(value, list):
             return [self.normalize_entry(key, entry, values) for entry in value]
         return fill_all(value, values)
 
-    def _item(self, _key: str, item: Any, values: Placeholders | None) -> Any:
-        if not isinstance(item, dict) or OLD_NAMES not in item:
-            return item if values is None else fill_all(item, values)
-        old = item[OLD_NAMES]
+    def _item(self, _key: str, item_value: Any, values: Placeholders | None) -> Any:
+        if not isinstance(item_value, dict) or OLD_NAMES not in item_value:
+            return item_value if values is None else fill_all(item_value, values)
+        old = item_value[OLD_NAMES]
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
-        return {**fill_all(item, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+        return {**fill_all(item_value, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
 
 
-def _united(lower: list[Any], upper: list[Any]) -> list[Any]:
+def _united(lower_list: list[Any], upper_list: list[Any]) -> list[Any]:
     """Return the entries of two lists; those that are no names, which is an error, may be of any type."""
-    names = {entry for entry in lower if isinstance(entry, str)}
-    return lower + [entry for entry in upper if entry not in (names if isinstance(entry, str) else lower)]
+    names = {entry for entry in lower_list if isinstance(entry, str)}
+    return lower_list + [
+        entry for entry in upper_list if entry not in (names if isinstance(entry, str) else lower_list)
+    ]
 
 
-def _normalize_name(collection: Collection, name: Any, values: Placeholders | None) -> Any:
-    if not isinstance(name, str):
-        return fill_all(name, values)
-    return collection.names.canonical(fill(name, values, lower=collection.names.lowers_placeholders))
+def _normalize_name(collection: Collection, raw_name: Any, values: Placeholders | None) -> Any:
+    if not isinstance(raw_name, str):
+        return fill_all(raw_name, values)
+    return collection.names.canonical(fill(raw_name, values, in_lower_case=collection.names.lowers_placeholders))
 
 
 def _overlay(lower: Any, upper: Any) -> Any:

@@ -20,6 +20,7 @@ from reconciler.manifests.layers import (
     UNMANAGED,
     Hold,
     Layer,
+    Placeholders,
     SectionSpec,
     SectionSpecs,
     Stack,
@@ -56,7 +57,7 @@ class Lock:
     def __str__(self) -> str:
         """`profile baseline (manifests/baseline.yaml:5:31)`."""
         is_all = len(self.entry) == len(("metadata", "locks", "section"))
-        return f"{self.layer.title} ({self.layer.document.find(self.entry, key=is_all)})"
+        return f"{self.layer.title} ({self.layer.document.find(self.entry, at_key=is_all)})"
 
     @property
     def is_minimum(self) -> bool:
@@ -179,7 +180,7 @@ def _fault(layer: Layer, spec: SectionSpec, hold: Hold, entry: str) -> str:
         where = "" if entry == PRUNE else f" under {name}"
         return f"`{entry}` {HAS[hold]}, and this document does not declare it{where}"
     if locked == ALL or steps in [_steps(spec, own, section, names) for own in locked if own != PRUNE]:
-        place = layer.document.find(("metadata", LOCKS, name), key=True)
+        place = layer.document.find(("metadata", LOCKS, name), at_key=True)
         return f"`{entry}` is locked too, at {place}: one of the two has to go"
     return ""
 
@@ -231,26 +232,26 @@ def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
         held = [(LOCKS, "is locked by", name) for name in sorted(stack.unmanaged & layer.locks.keys())]
         held += [(AT_LEAST, "has minimums in", name) for name in sorted(stack.unmanaged & layer.at_least.keys())]
         for hold, words, name in held:
-            lock = f"{layer.title} ({layer.document.find(('metadata', hold, name), key=True)})"
+            lock = f"{layer.title} ({layer.document.find(('metadata', hold, name), at_key=True)})"
             message = f"{name} {words} {lock}: take it out here, or accept a deviation by an exception"
             written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
 
 
-def _names(spec: SectionSpec, section: Any, values: Mapping[str, str] | None = None) -> Set[Any]:
+def _names(spec: SectionSpec, section_value: Any, values: Placeholders | None = None) -> Set[Any]:
     """Return the canonical names of the items of a section."""
-    is_named = spec.items is not None and isinstance(section, dict)
-    return {spec.normalize_key(key, values) for key in section} if is_named else set()
+    is_named = spec.items is not None and isinstance(section_value, dict)
+    return {spec.normalize_key(key, values) for key in section_value} if is_named else set()
 
 
 def _steps(
-    spec: SectionSpec, written: str, section: Any, names: Set[Any], values: Mapping[str, str] | None = None
+    spec: SectionSpec, written: str, section_value: Any, item_names: Set[Any], values: Placeholders | None = None
 ) -> Steps | None:
     """Return the steps to a named field or item of a section; None if the section does not declare it."""
     if spec.items is None:
-        return field_path(written, section)
+        return field_path(written, section_value)
     name = spec.normalize_key(written, values)
-    return (name,) if name in names else None
+    return (name,) if name in item_names else None
 
 
 def _broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
@@ -355,7 +356,7 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     locked = traced(lock.layer, spec, stack.values)[name,].value
     for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
         own = traced(layer, spec, stack.values)[name,].value if name in layer.sections else None
-        if isinstance(own, dict) and _at(spec.kind.beneath(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
+        if isinstance(own, dict) and _at(spec.kind.remainder(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
             message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
             yield layer, Diagnostic((name,), message, at_key=True)
             return

@@ -66,15 +66,15 @@ class Inputs:
     env_names: Sequence[str] = ()
     secrets: Secrets = no_secrets
 
-    def values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
-        """Return the values for templates; `content` returns a file of values as it was then, None for that on disk.
+    def values(self, content_of: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
+        """Return the values for templates; `content_of` returns a file of values as it was then, None for that on disk.
 
         Raises:
             ManifestErrors: a file of values is not valid.
         """
         values: dict[str, Any] = {}
         for file in map(Path, self.values_files):
-            values |= read_mapping(open_source(str(file), content(file)))
+            values |= read_mapping(open_source(str(file), content_of(file)))
         return {**values, **self.settings}
 
 
@@ -202,16 +202,16 @@ class Manifests:
         """
         return merge_manifests(self.index, Diagnostics(), self.files, discovered, paths)
 
-    def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
+    def of_members(self, members_by_group: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.
 
         Args:
-            discovered: projects by group, in lower case.
+            members_by_group: projects by group, in lower case.
         """
         diagnostics = Diagnostics()
-        names = {name for members in discovered.values() for each in members for name in (each.path, each.id)}
+        names = {name for members in members_by_group.values() for each in members for name in (each.path, each.id)}
         only = {Target(Level.PROJECT, name).identity for name in names}
-        shown = {group: discovered[group.casefold()] for group in self.index.groups}
+        shown = {group: members_by_group[group.casefold()] for group in self.index.groups}
         merged = merge_targets(self.index, shown, NO_PATHS, diagnostics, only=only)
         return () if diagnostics.errors else tuple(each.desired for each in merged.values())
 
@@ -271,14 +271,14 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = Tru
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    templates = Templates(inputs.values(), inputs.env_names, secrets=inputs.secrets)
+    templates = Templates(inputs.values(), inputs.env_names, secret_values=inputs.secrets)
     searched = search(inputs.paths)
     passed_over = [located(path, why_passed_over(path), "warning") for path in searched.passed_over]
     index = Index(
         section_specs(inputs.kinds),
         whole=not searched.errors,
         today=clock.today() if dated else None,
-        around=Surroundings(secrets=inputs.secrets),
+        surroundings=Surroundings(secrets=inputs.secrets),
         binds=everywhere if locks_bind else nowhere,
     )
     diagnostics = Diagnostics(dict.fromkeys([*searched.errors, *passed_over]))
@@ -291,7 +291,7 @@ def read_contents(
     *,
     values: Mapping[str, Any] = NO_VALUES,
     env_names: Sequence[str] = (),
-    around: Surroundings = NOT_HERE,
+    surroundings: Surroundings = NOT_HERE,
 ) -> Manifests:
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
 
@@ -300,9 +300,11 @@ def read_contents(
         kinds: all kinds.
         values: of templates.
         env_names: see `Inputs`.
-        around: what `create` refers to; without it, archives are not looked at.
+        surroundings: what `create` refers to; without it, archives are not looked at.
     """
-    return _read(contents, Templates(values, env_names), Index(section_specs(kinds), around=around), Diagnostics())
+    return _read(
+        contents, Templates(values, env_names), Index(section_specs(kinds), surroundings=surroundings), Diagnostics()
+    )
 
 
 def _read(
@@ -318,7 +320,7 @@ def _read(
                 index.extend(content, diagnostics)
                 continue
             try:
-                source = open_source(path, content, index.around.secrets)
+                source = open_source(path, content, index.surroundings.secrets)
                 if path.endswith(TEMPLATE):
                     source = templates.source(path, source.text)
             except ManifestErrors as errors:
@@ -338,7 +340,7 @@ def _read(
 def merge_manifests(
     index: Index,
     diagnostics: Diagnostics,
-    files: tuple[str, ...],
+    file_names: tuple[str, ...],
     discovered: Discovered | None = None,
     paths: Mapping[Target, str] = NO_PATHS,
 ) -> Manifests:
@@ -356,7 +358,7 @@ def merge_manifests(
         digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
-    return Manifests(desired, files, index, targets, diagnostics, known)
+    return Manifests(desired, file_names, index, targets, diagnostics, known)
 
 
 def _canonical(merged: MergedTarget) -> list[Any]:

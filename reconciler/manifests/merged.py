@@ -70,14 +70,14 @@ class MergedTarget:
         """
         stack = self.stack
         if self.desired.creation and not address.section:
-            return stack.layers[-1].document.find((CREATE_KEY,), key=True).line
+            return stack.layers[-1].document.find((CREATE_KEY,), at_key=True).line
         if address.section not in stack.sections:
             return ""
         part = () if address.part == address.section else (address.part,)
         steps = object_path(stack, address.section, part, address.name, field)
         if address.name is not None and len(steps) <= 1 + len(part) and address.section in stack.prune:
             steps = (PRUNE, stack.prune.index(address.section))
-        return find(stack, steps, key=True)[1].line
+        return find(stack, steps, at_key=True)[1].line
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
         """Return the place of an item in the lowest layer, as `path:line`, and names as they would be written there.
@@ -109,25 +109,25 @@ class MergedTarget:
         is_free = all(taken.get(old, name) == name for old in olds)
         return is_free and may_be_renamed(spec, name, items[name], olds, self.stack.target.level)
 
-    def remarks(self, path: Sequence[str | int]) -> list[str]:
+    def remarks(self, key_path: Sequence[str | int]) -> list[str]:
         """Return the lock or the minimum that holds a field, and the exceptions that are about it, a line each.
 
         Args:
-            path: the keys from the spec downwards.
+            key_path: the keys from the spec downwards.
         """
-        lock = lock_on(self.stack, tuple(path))
-        exceptions = exceptions_on(self.desired.exceptions, self.stack, tuple(path))
+        lock = lock_on(self.stack, tuple(key_path))
+        exceptions = exceptions_on(self.desired.exceptions, self.stack, tuple(key_path))
         return [
             *([lock.words] if lock else []),
             *(f"excepted until {accepted.until}: {accepted.reason} ({accepted.origin})" for accepted in exceptions),
         ]
 
-    def explain(self, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
+    def explain(self, path_or_keys: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.
 
         Args:
-            path: the keys from the spec downwards, as a sequence or joined by dots (keys may hold dots themselves).
+            path_or_keys: the keys from the spec downwards, as a sequence or joined by dots; a key may hold dots.
         """
-        steps = field_path(path, self.spec) if isinstance(path, str) else tuple(path)
+        steps = field_path(path_or_keys, self.spec) if isinstance(path_or_keys, str) else tuple(path_or_keys)
         declared = declarations(self.stack, steps) if steps else ()
         return [(declaration.line, declaration.value) for declaration in declared]

@@ -58,16 +58,16 @@ def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str
     yield from chosen(select, archived)
 
 
-def by_group(projects: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
+def by_group(placed_projects: Iterable[Placed], path_of: Callable[[Placed], str]) -> dict[str, list[Placed]]:
     """Return the projects inside of each group and its subgroups, by the group's path in lower case.
 
     Args:
-        projects: projects, or their paths.
-        path: returns the path of one.
+        placed_projects: projects, or their paths.
+        path_of: returns the path of one.
     """
     groups: dict[str, list[Placed]] = {}
-    for project in projects:
-        *above, _ = path(project).casefold().split("/")
+    for project in placed_projects:
+        *above, _ = path_of(project).casefold().split("/")
         for group in accumulate(above, "{}/{}".format):
             groups.setdefault(group, []).append(project)
     return groups
@@ -132,19 +132,19 @@ class UnlistedSet:
 
 
 def idle(
-    declared: DeclaredSet, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
+    declared_set: DeclaredSet, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each glob of a set that includes no project, or if the set selects none.
 
     The archived projects that it leaves out count: that they are archived may change.
 
     Args:
-        declared: the set.
+        declared_set: the set.
         offered: see `candidates`.
         selected: those of them that match.
         discovered: the projects of groups; None before the discovery.
     """
-    select = declared.select
+    select = declared_set.select
     if discovered is None and select.group:
         return
     projects = (discovered or {}).get(select.group)
@@ -163,5 +163,5 @@ def idle(
     ]
     yield from unmatched
     if not (unmatched or selected or archived or isinstance(projects, Obstacle)):
-        message = f"{declared.title} matches no project: correct `select`, or remove the set"
+        message = f"{declared_set.title} matches no project: correct `select`, or remove the set"
         yield Diagnostic(("select",), message, "warning", at_key=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from reconciler import CONFIGURATION
@@ -80,7 +81,7 @@ class Search:
                 self._error(path, "is the tool's own configuration, not a manifest: leave it out")
             self._add_file(path, real)
         except FileNotFoundError as error:
-            self._error(path, f"cannot be read: {_reason(error)}; check the path, or begin with reconciler init")
+            self._error(path, f"cannot be read: {_reason(error)}; check the path, or {_remedy(path)}")
         except (OSError, ValueError) as error:
             self._error(path, f"cannot be read: {_reason(error)}")
         else:
@@ -117,11 +118,11 @@ class Search:
                 self._pass_over(path)
         return count
 
-    def _pass_over_hidden(self, entry: os.DirEntry[str], path: str) -> None:
+    def _pass_over_hidden(self, dir_entry: os.DirEntry[str], path: str) -> None:
         """Pass over a hidden file, or all files of a hidden folder, without following links."""
-        if not entry.is_dir(follow_symlinks=False):
+        if not dir_entry.is_dir(follow_symlinks=False):
             self._pass_over(path)
-        elif entry.name != REPOSITORY:
+        elif dir_entry.name != REPOSITORY:
             for folder, _, names in os.walk(path):
                 for name in sorted(names):
                     self._pass_over(f"{folder}/{name}")
@@ -139,10 +140,10 @@ class Search:
         self.errors.append(located(path, message))
 
 
-def search(paths: Sequence[Path]) -> Search:
+def search(manifest_paths: Sequence[Path]) -> Search:
     """Find the manifests at and below some paths."""
     searched = Search()
-    for path in paths:
+    for path in manifest_paths:
         searched.add(str(path))
     return searched
 
@@ -181,9 +182,9 @@ PASTED = re.compile(
 
 
 @lru_cache(maxsize=4)
-def _starred(secrets: re.Pattern[str], text: str) -> str:
+def _starred(secret_pattern: re.Pattern[str], text: str) -> str:
     """Return a text of the same length without what looks like a secret; a long line may have thousands of errors."""
-    return secrets.sub(lambda match: "*" * len(match[0]), text)
+    return secret_pattern.sub(lambda match: "*" * len(match[0]), text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,11 +204,11 @@ class Source:
     own_line: Callable[[int, int], int | None] | None = None
     _kept: list[Positions] = field(default_factory=list, init=False, repr=False)
 
-    def positions(self, *, keep: bool) -> Positions:
-        """Return the positions of all values; `keep` them as long as the source, if they will be asked for often."""
+    def positions(self, *, is_cached: bool) -> Positions:
+        """Return the positions of all values; `is_cached` keeps them as long as the source, for many questions."""
         if not self._kept:
             positions = _positions(self)
-            if not keep:
+            if not is_cached:
                 return positions
             self._kept.append(positions)
         return self._kept[0]
@@ -257,40 +258,54 @@ def located(
     return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
 
 
-def open_source(path: str, content: bytes | None = None, secrets: Secrets = no_secrets) -> Source:
+def open_source(path: str, given_content: bytes | None = None, secret_values: Secrets = no_secrets) -> Source:
     """Read a file, or its content if that is given.
 
     Raises:
         ManifestErrors: the file cannot be read, is larger than 5 MiB, or is not UTF-8 text.
     """
-    if content is None:
+    if given_content is None:
         try:
             if leads_out(path):
                 raise ValueError(LEADS_OUT)
             with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
                 # Of a file that is too large, as much is read as shows that.
-                content = file.read(USUAL)
-                content += file.read(MAX_FILE_BYTES + 1 - USUAL) if len(content) == USUAL else b""
+                given_content = file.read(USUAL)
+                given_content += file.read(MAX_FILE_BYTES + 1 - USUAL) if len(given_content) == USUAL else b""
         except (OSError, ValueError) as error:
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
-    if len(content) > MAX_FILE_BYTES:
+    if len(given_content) > MAX_FILE_BYTES:
         raise ManifestErrors([located(path, f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")])
-    if content.startswith(DOCUMENT):
+    if given_content.startswith(DOCUMENT):
         raise ManifestErrors([located(path, "is a plan or a report, not a manifest; --plan takes a saved plan")])
-    if content.startswith(UTF_16_MARKS):
+    if given_content.startswith(UTF_16_MARKS):
         raise ManifestErrors([located(path, "is UTF-16 text: save it as UTF-8")])
     try:
-        text = content.removeprefix(UTF_8_MARK).decode()
+        text = given_content.removeprefix(UTF_8_MARK).decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = given_content.count(b"\n", 0, error.start) + 1
         raise ManifestErrors([located(path, f"is not UTF-8 text (line {line}): save it as UTF-8")]) from None
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
-    return Source(path, text, secrets)
+    return Source(path, text, secret_values)
 
 
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+TARGET_OR_GLOB = re.compile(r"\w[\w.*?\[\]/-]*|\*[\w.*?\[\]/-]*")
+"""The path of a group or project, or a glob of such paths."""
+
+
+def _remedy(missing_path: str) -> str:
+    """Return the remedy for a path without a file: a group or project in its place belongs to `--target`."""
+    top, slash, _ = missing_path.partition("/")
+    # a URL or a token in the place of a path may hold a secret, which is not repeated
+    is_plain = TARGET_OR_GLOB.fullmatch(missing_path) and not TOKEN_IN_LINE.search(missing_path)
+    if is_plain and (slash or "*" in top) and not missing_path.endswith(SUFFIXES) and not Path(top).exists():
+        return f"select a target of plan, apply or drift with --target {quote(missing_path)}"
+    return "begin with reconciler init"
+
+
+def _reason(read_error: OSError | ValueError) -> str:
+    return (read_error.strerror or str(read_error)).lower() if isinstance(read_error, OSError) else str(read_error)
 
 
 def read_mapping(source: Source) -> dict[str, Any]:
@@ -346,9 +361,9 @@ class Document:
         """Whether it is a profile or a set: the places in it are asked for with each target that it concerns."""
         return isinstance(self.value, dict) and self.value.get("kind") in SHARED
 
-    def find(self, steps: Steps, *, key: bool = False) -> Location:
+    def find(self, steps: Steps, *, at_key: bool = False) -> Location:
         """Return the location of the value at some steps, or of its key; or else of the key of the value around."""
-        parsed = self.source.positions(keep=self.is_shared)
+        parsed = self.source.positions(is_cached=self.is_shared)
         container = parsed.roots[self.number].value
         own = value = Position(self.line, 1)
         for step in steps:
@@ -357,7 +372,7 @@ class Document:
                 return Location(self.source, own)
             own, value = inside[step]
             container = container[step]
-        return Location(self.source, own if key else value)
+        return Location(self.source, own if at_key else value)
 
 
 @lru_cache(maxsize=16)

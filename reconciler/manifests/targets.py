@@ -117,9 +117,9 @@ def _compose(
     there = projects_by_path(discovered)
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
 
-    def composed(target: Target, path: str | None) -> Composition:
-        path = target.ref if isinstance(target.ref, str) else path
-        return Composition(target, path, there.get(path.casefold()) if path else None)
+    def composed(target: Target, target_path: str | None) -> Composition:
+        target_path = target.ref if isinstance(target.ref, str) else target_path
+        return Composition(target, target_path, there.get(target_path.casefold()) if target_path else None)
 
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets = {name: composed(own.target, known.get(own.target)) for name, own in documents.items()}
@@ -148,37 +148,39 @@ def _compose(
 
 
 def _unlisted_candidates(
-    documents: Iterable[DeclaredTarget],
-    targets: Iterable[Composition],
+    declared_targets: Iterable[DeclaredTarget],
+    compositions: Iterable[Composition],
     discovered: Discovered | None,
-    there: Mapping[str, Member],
+    members_by_path: Mapping[str, Member],
 ) -> Mapping[str, Sequence[str]]:
     """Return by group the projects with documents that sets may select though no list shows them; see `candidates`.
 
     Before the discovery, these are all; afterwards, those that are created if they do not exist.
     """
     if discovered is None:
-        return by_group((each.path for each in targets if each.target.level is Level.PROJECT and each.path), str)
-    creating = (str(each.target.ref) for each in documents if each.creation and each.target.level is Level.PROJECT)
-    archived = {path for path, each in there.items() if each.archived}
+        return by_group((each.path for each in compositions if each.target.level is Level.PROJECT and each.path), str)
+    creating = (
+        str(each.target.ref) for each in declared_targets if each.creation and each.target.level is Level.PROJECT
+    )
+    archived = {path for path, each in members_by_path.items() if each.archived}
     return by_group((path for path in creating if path.casefold() not in archived), str)
 
 
 def _unlisted(
-    own: DeclaredTarget, composition: Composition, index: Index, discovered: Discovered | None
+    declared_target: DeclaredTarget, composition: Composition, index: Index, discovered: Discovered | None
 ) -> Iterator[Diagnostic]:
     """Yield a warning about a document that has only exceptions, for a project that the list of its group lacks.
 
     Nothing is read of such a project, so no stage notices that it is not there.
     """
-    path = str(own.target.ref)
+    path = str(declared_target.target.ref)
     lists = [
         group
         for group, projects in (discovered or {}).items()
         if path.casefold().startswith(f"{group}/".casefold()) and not isinstance(projects, Obstacle)
     ]
     is_read = any(layer.sections for _, layers in composition.parts for layer in layers)
-    if lists and composition.member is None and not is_read and not own.creation:
+    if lists and composition.member is None and not is_read and not declared_target.creation:
         archived = "" if lists[-1] in index.groups_with_archived else "archived, "
         fate = f"it may have been {archived}moved, renamed or deleted"
         message = f"group {lists[-1]} lists no project {path}: {fate}; correct the path, or remove this document"
@@ -186,7 +188,7 @@ def _unlisted(
 
 
 def _with_profiles(
-    declared: DeclaredTarget | DeclaredSet, composition: Composition | None, index: Index
+    declared_document: DeclaredTarget | DeclaredSet, composition: Composition | None, index: Index
 ) -> tuple[tuple[Layer, ...], list[Diagnostic]]:
     """Return the profiles of a document and itself, and an error for each that is missing or does not fit the target.
 
@@ -194,7 +196,7 @@ def _with_profiles(
     """
     layers: list[Layer] = []
     diagnostics: list[Diagnostic] = []
-    for number, name in enumerate(declared.profiles):
+    for number, name in enumerate(declared_document.profiles):
         steps = ("metadata", "profiles", number)
         layer = index.profiles.get(name)
         if layer and layer.placeholders and composition and (lacking := _lacking(layer, composition)):
@@ -205,10 +207,10 @@ def _with_profiles(
             layers.append(layer)
         elif index.whole:
             diagnostics.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
-    if declared.placeholders and composition and (lacking := _lacking(declared, composition)):
+    if declared_document.placeholders and composition and (lacking := _lacking(declared_document, composition)):
         message = f"{_why_lacking(composition.target)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
-        diagnostics.append(Diagnostic(declared.placeholders[lacking][0], message))
-    return (*layers, declared), diagnostics
+        diagnostics.append(Diagnostic(declared_document.placeholders[lacking][0], message))
+    return (*layers, declared_document), diagnostics
 
 
 def _lacking(layer: Layer, composition: Composition) -> str:
@@ -273,36 +275,36 @@ def _is_mergeable(
     return is_whole and not too_long
 
 
-def _misfits(layer: Layer, whole: Stack) -> Iterator[tuple[Diagnostic, Target | None]]:
+def _misfits(layer: Layer, stack: Stack) -> Iterator[tuple[Diagnostic, Target | None]]:
     """Yield errors about sections that the target's level does not have, and names that are the same once filled in.
 
     The former are for the target alone.
     """
     for name, value in layer.sections.items():
-        if name in whole.unmanaged:
+        if name in stack.unmanaged:
             continue
-        error = level_error(name, whole.target.level, whole.specs) if layer.title else None
+        error = level_error(name, stack.target.level, stack.specs) if layer.title else None
         if error:
-            yield Diagnostic(("spec", name), error, at_key=True), whole.target
+            yield Diagnostic(("spec", name), error, at_key=True), stack.target
         elif layer.placeholders:
-            clashing = clashing_names(layer.document, whole.specs[name], value, whole.values)
+            clashing = clashing_names(layer.document, stack.specs[name], value, stack.values)
             yield from ((diagnostic, None) for diagnostic in clashing)
 
 
-def _sections(whole: Stack, told: list[Diagnostic]) -> Iterator[Section]:
+def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
     """Yield the sections of a target that have no errors; add what is to be said of all of them."""
-    target = whole.target
-    for name in whole.sections:
-        spec, pruned = whole.specs[name], name in whole.prune
-        section, problems = check_section(whole, spec, target)
+    target = stack.target
+    for name in stack.sections:
+        spec, pruned = stack.specs[name], name in stack.prune
+        section, problems = check_section(stack, spec, target)
         told += problems
         if section is not None:
-            own = not whole.layers[-1].title and name in whole.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, whole.minimums(name))
-    for number, name in enumerate(whole.prune):
-        if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
+            own = not stack.layers[-1].title and name in stack.layers[-1].sections
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, stack.minimums(name))
+    for number, name in enumerate(stack.prune):
+        if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
-            message = level_error(name, target.level, whole.specs) or undeclared
+            message = level_error(name, target.level, stack.specs) or undeclared
             told.append(Diagnostic(("spec", PRUNE, number), message))
 
 
@@ -352,19 +354,19 @@ def _origin(composition: Composition) -> str:
 
 
 @lru_cache(maxsize=256)
-def _numbers(declared: DeclaredSet) -> Mapping[Identity, int]:
+def _numbers(declared_set: DeclaredSet) -> Mapping[Identity, int]:
     """Return the positions of the projects that a set lists, by `Target.identity`."""
-    return {Target(Level.PROJECT, path).identity: number for number, path in enumerate(declared.select.projects)}
+    return {Target(Level.PROJECT, path).identity: number for number, path in enumerate(declared_set.select.projects)}
 
 
 @lru_cache(maxsize=256)
-def _shared(names: frozenset[str]) -> frozenset[str]:
+def _shared(equal_names: frozenset[str]) -> frozenset[str]:
     """Return the same set for all equal ones: a fleet has few different ones."""
-    return names
+    return equal_names
 
 
 def _set_conflicts(
-    sets: Sequence[tuple[DeclaredSet, tuple[Layer, ...]]], whole: Stack, compared: set[tuple[int | str, ...]]
+    sets: Sequence[tuple[DeclaredSet, tuple[Layer, ...]]], stack: Stack, compared: set[tuple[int | str, ...]]
 ) -> Iterator[tuple[Stack, Diagnostic]]:
     """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
 
@@ -373,14 +375,14 @@ def _set_conflicts(
     """
     for priority, group in groupby(sets, key=lambda part: part[0].priority):
         equals = [layers for _, layers in group]
-        key: tuple[int | str, ...] = (*map(id, equals), *sorted(whole.unmanaged))
+        key: tuple[int | str, ...] = (*map(id, equals), *sorted(stack.unmanaged))
         if len(equals) == 1 or key in compared:
             continue
         if not any(layer.placeholders for layers in equals for layer in layers):
             compared.add(key)
-        before = whole.of(*equals[0])
+        before = stack.of(*equals[0])
         for layers in equals[1:]:
-            wanted = whole.of(*layers)
+            wanted = stack.of(*layers)
             for steps in _disagreements(before, wanted):
                 if _are_joined(before, wanted, steps):
                     continue
@@ -394,23 +396,23 @@ def _set_conflicts(
             before = before.under(*layers)
 
 
-def _are_joined(one: Stack, other: Stack, steps: Steps) -> bool:
+def _are_joined(lower_stack: Stack, upper_stack: Stack, steps: Steps) -> bool:
     """Return whether a field is a minimum of two sets, or of one and locked by the other: the order does not matter."""
-    holds = [lock_on(each, steps) for each in (one, other)]
+    holds = [lock_on(stack, steps) for stack in (lower_stack, upper_stack)]
     return all(holds) and any(lock and lock.is_minimum for lock in holds)
 
 
-def _disagreements(one: Stack, other: Stack) -> Iterator[Steps]:
+def _disagreements(lower_stack: Stack, upper_stack: Stack) -> Iterator[Steps]:
     """Yield the steps to each value that two sets set differently, or of which one drops what the other sets."""
-    if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
+    if upper_stack.sets_prune and lower_stack.sets_prune and set(lower_stack.prune) != set(upper_stack.prune):
         yield (PRUNE,)
-    for name in one.sections.keys() & other.sections.keys():
-        spec, mine, theirs = one.specs[name], one.sections[name], other.sections[name]
+    for name in lower_stack.sections.keys() & upper_stack.sections.keys():
+        spec, mine, theirs = lower_stack.specs[name], lower_stack.sections[name], upper_stack.sections[name]
         if not isinstance(mine, dict) or not isinstance(theirs, dict):
             yield from differences((name,), mine, theirs)
             continue
         # By the keys of the later set: those of all sets before it, merged, may be many.
         ordered = {key: mine[key] for key in theirs if key in mine and not spec.merges_as_set(key)}
         different = list(differences((name,), ordered, theirs))
-        displaces = spec.kind.beneath(mine, theirs) != mine or spec.kind.beneath(theirs, mine) != theirs
+        displaces = spec.kind.remainder(mine, theirs) != mine or spec.kind.remainder(theirs, mine) != theirs
         yield from different or ([(name,)] if displaces else [])

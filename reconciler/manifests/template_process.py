@@ -91,9 +91,9 @@ def _render(path: str, text: str, sandbox: "_Sandbox", values: Mapping[str, Any]
 class _Environment(dict[str, str]):
     """The named environment variables that are set."""
 
-    def __init__(self, variables: Mapping[str, str], named: Collection[str]) -> None:
+    def __init__(self, variables: Mapping[str, str], env_names: Collection[str]) -> None:
         super().__init__(variables)
-        self._named = named
+        self._named = env_names
 
     def why_missing(self, name: str) -> str:
         """Return the reason for which a variable is missing."""

@@ -48,14 +48,14 @@ class Templates:
         values: Mapping[str, Any],
         env_names: Sequence[str],
         *,
-        secrets: Secrets = no_secrets,
+        secret_values: Secrets = no_secrets,
         seconds: int = MOST_SECONDS,
     ) -> None:
         """Take the values; see `read_manifests`."""
         self._hides_environment = bool(env_names) and ENVIRONMENT in values
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
-        self._secrets = lambda: lines.union(secrets())
+        self._secrets = lambda: lines.union(secret_values())
         given = pickle.dumps((dict(values), (variables, tuple(env_names))))
         self._seconds = seconds
         self._orders = pickle.dumps((seconds, MOST_MEMORY, MAX_FILE_BYTES, given))
@@ -103,14 +103,14 @@ class Templates:
             self._process.communicate()
             self._process = None
 
-    def _render(self, written: Source, *, marked: bool = False) -> str:
-        answer = self._asked(pickle.dumps((written.path, written.text, marked)))
+    def _render(self, template_source: Source, *, marked: bool = False) -> str:
+        answer = self._asked(pickle.dumps((template_source.path, template_source.text, marked)))
         if "text" in answer:
             return str(answer["text"])
         line = answer["line"]
         if line:
-            raise ManifestErrors([written.located(line, _indent(written.text, line), answer["wrong"])])
-        raise ManifestErrors([located(written.path, answer["wrong"])])
+            raise ManifestErrors([template_source.located(line, _indent(template_source.text, line), answer["wrong"])])
+        raise ManifestErrors([located(template_source.path, answer["wrong"])])
 
     def _asked(self, order: bytes) -> dict[str, Any]:
         """Return the answer of the process, or an error if it ends instead."""

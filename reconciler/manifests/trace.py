@@ -32,7 +32,7 @@ class Declaration(NamedTuple):
     @property
     def line(self) -> str:
         """The place of its key, as `path:line`."""
-        return self.layer.document.find(("spec", *self.steps), key=True).line
+        return self.layer.document.find(("spec", *self.steps), at_key=True).line
 
     def __str__(self) -> str:
         """`profile baseline (manifests/base.yaml:12)`, or the place alone of an own document."""
@@ -51,14 +51,14 @@ def declarations(stack: Stack, steps: Steps) -> Sequence[Declaration]:
     return trace(stack, section).get(steps, ())
 
 
-def find(stack: Stack, steps: Steps, *, key: bool = False) -> tuple[Layer, Location]:
+def find(stack: Stack, steps: Steps, *, at_key: bool = False) -> tuple[Layer, Location]:
     """Return the layer that set the value at some steps, or the innermost value around, and the location."""
     top, is_exact = next(
         (declared[-1], length == len(steps))
         for length in range(len(steps), 0, -1)
         if (declared := declarations(stack, steps[:length]))
     )
-    return top.layer, top.layer.document.find(("spec", *top.steps), key=key or not is_exact)
+    return top.layer, top.layer.document.find(("spec", *top.steps), at_key=at_key or not is_exact)
 
 
 @lru_cache(maxsize=1024)  # accept asks for the sections of one target after those of all others
@@ -81,8 +81,10 @@ def traced(layer: Layer, spec: SectionSpec, values: Placeholders | None) -> Mapp
 
 
 @lru_cache(maxsize=256)
-def _traced(layer: Layer, spec: SectionSpec, values: tuple[tuple[str, str], ...] | None) -> Mapping[Steps, Declaration]:
-    filled = None if values is None else dict(values)
+def _traced(
+    layer: Layer, spec: SectionSpec, value_items: tuple[tuple[str, str], ...] | None
+) -> Mapping[Steps, Declaration]:
+    filled = None if value_items is None else dict(value_items)
     name = spec.kind.name
     declared: dict[Steps, Declaration] = {}
     place = (name,), (name,), layer.section(spec, filled)
@@ -92,28 +94,30 @@ def _traced(layer: Layer, spec: SectionSpec, values: tuple[tuple[str, str], ...]
 
 
 def _values(
-    spec: SectionSpec, values: Placeholders | None, place: tuple[Steps, Steps, Any], written: Any
+    spec: SectionSpec, values: Placeholders | None, traced_place: tuple[Steps, Steps, Any], written_value: Any
 ) -> Iterator[tuple[Steps, Steps, Any]]:
     """Yield a value and all within it: its steps in a target's spec, its steps as written, and the value there.
 
     Of names that are equal once filled in, which is an error, the one that is written so comes first.
     """
-    steps, own_steps, value = place
-    yield place
-    if isinstance(written, dict):
-        names = [(spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written]
+    steps, own_steps, value = traced_place
+    yield traced_place
+    if isinstance(written_value, dict):
+        names = [
+            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written_value
+        ]
         for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
-            yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written[key])
-    elif isinstance(written, list):
+            yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written_value[key])
+    elif isinstance(written_value, list):
         is_named = len(steps) == 2 and steps[1] in spec.lists
-        for number, entry in enumerate(written):
+        for number, entry in enumerate(written_value):
             step = _entry(value[number]) if is_named else number
             yield from _values(spec, values, ((*steps, step), (*own_steps, number), value[number]), entry)
 
 
-def _entry(entry: Any) -> str:
+def _entry(list_entry: Any) -> str:
     """Return the step to an entry of a list of names; one that is no name, which is an error, may be of any type."""
-    return repr(entry)
+    return repr(list_entry)
 
 
 def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
@@ -134,27 +138,27 @@ def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
             yield Declaration(layer, (UNMANAGED, *inner), names[inner[0]] if inner else names)
 
 
-def field_path(field: str, spec: Any) -> Steps | None:
+def field_path(field: str, raw_spec: Any) -> Steps | None:
     """Return the steps of a dotted field in a spec, whose keys may hold dots themselves; None if there is no such."""
     if not field:
         return ()
-    if not isinstance(spec, dict):
+    if not isinstance(raw_spec, dict):
         return None
-    for key in sorted(spec, key=len, reverse=True):
+    for key in sorted(raw_spec, key=len, reverse=True):
         if field == key:
             return (key,)
         if field.startswith(f"{key}."):
-            rest = field_path(field[len(key) + 1 :], spec[key])
+            rest = field_path(field[len(key) + 1 :], raw_spec[key])
             if rest is not None:
                 return (key, *rest)
     return None
 
 
-def object_path(stack: Stack, section: str, part: Steps, name: Key | None, field: str | None) -> Steps:
+def object_path(stack: Stack, section: str, part_steps: Steps, item_name: Key | None, field: str | None) -> Steps:
     """Return the steps to an object of a declared section, or to its field, as far as the section declares it."""
     steps: Steps = (section,)
     here = stack.sections[section]
-    for step in (*part, *(() if name is None else (name,))):
+    for step in (*part_steps, *(() if item_name is None else (item_name,))):
         if isinstance(here, dict) and step in here:
             steps, here = (*steps, step), here[step]
         elif isinstance(here, list):

@@ -56,10 +56,10 @@ QUOTED = re.compile(r"'([^']*)'")
 NOT_NULL = ", not null; to leave it alone, leave it out"
 
 
-def diagnose(error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]:
+def diagnose(validation_error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]:
     """Return pydantic's errors about a value, one for each part of the value."""
     entries = []
-    for details in error.errors(include_url=False):
+    for details in validation_error.errors(include_url=False):
         steps, at_key = _steps(details["loc"], value)
         entries.append((steps, at_key, details["loc"] if details["type"] == "missing" else (), details))
     entries.sort(key=lambda entry: [str(step) for step in entry[0]])
@@ -145,9 +145,9 @@ def _fields_of(models: Iterator[type[BaseModel]] | list[type[BaseModel]]) -> tup
     return tuple(dict.fromkeys(name for model in models for name in _by_key(model)))
 
 
-def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def _by_key(model_type: type[BaseModel]) -> dict[str, FieldInfo]:
     """Return the fields of a model by the keys that people write."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
+    return {field.alias or name: field for name, field in model_type.model_fields.items()}
 
 
 def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
@@ -180,11 +180,11 @@ def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> 
     return f"must be {listed(expected, 'or')}{_mistake(expected, value)}"
 
 
-def _broken_rule(error: Mapping[str, Any], value: Any) -> str:
-    context = error.get("ctx", {})
-    match error["type"]:
+def _broken_rule(details: Mapping[str, Any], value: Any) -> str:
+    context = details.get("ctx", {})
+    match details["type"]:
         case "literal_error":
-            allowed = _allowed(error)
+            allowed = _allowed(details)
             guess = (SYNONYMS.get(value) or closest(value, allowed)) if isinstance(value, str) else None
             hint = f"; did you mean `{guess}`?" if guess in allowed and len(allowed) > 1 else ""
             hint = NOT_NULL if value is None else hint
@@ -195,52 +195,52 @@ def _broken_rule(error: Mapping[str, Any], value: Any) -> str:
             return "must not be empty"
         case rule if rule in RULES:
             return RULES[rule].format_map(context)
-    return str(error["msg"])
+    return str(details["msg"])
 
 
-def _allowed(error: Mapping[str, Any]) -> list[str]:
+def _allowed(details: Mapping[str, Any]) -> list[str]:
     """Return the values of an enumeration."""
-    expected = str(error["ctx"]["expected"])
+    expected = str(details["ctx"]["expected"])
     return QUOTED.findall(expected) or [expected]
 
 
-def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
+def _mistake(expected_forms: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
     """Return the end of a message: the value as it is, or the remedy."""
     match value:
         case dict():
             return ", not a mapping"
         case list():
             return ", not a list" + (
-                ": write `key: value`, without dashes or brackets" if "a mapping" in expected else ""
+                ": write `key: value`, without dashes or brackets" if "a mapping" in expected_forms else ""
             )
         case None:
             return NOT_NULL
-        case bool() | int() | float() if expected == ["text"]:
+        case bool() | int() | float() if expected_forms == ["text"]:
             return f": `{WRITTEN}` is {'true or false' if isinstance(value, bool) else 'a number'}, quote it"
-        case "true" | "false" if "true or false" in expected:
+        case "true" | "false" if "true or false" in expected_forms:
             return ": leave the quotes out"
-        case str() if "true or false" in expected and value.lower() in TRUTHS:
+        case str() if "true or false" in expected_forms and value.lower() in TRUTHS:
             return f": `{WRITTEN}` is text, write {TRUTHS[value.lower()]}"
-        case str() if "a whole number" in expected and value.isdecimal():
+        case str() if "a whole number" in expected_forms and value.isdecimal():
             return ": leave the quotes out"
-        case str() if "a list" in expected:
+        case str() if "a list" in expected_forms:
             return f": [{WRITTEN}]"
     return f", not `{WRITTEN}`"
 
 
 @lru_cache(maxsize=MOST_SHARED)
-def _checked(check: Callable[[Any], Any], content: Content) -> Any:
-    return check(content.value)
+def _checked(check: Callable[[Any], Any], spec_content: Content) -> Any:
+    return check(spec_content.value)
 
 
-def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
+def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
     """Return a section of a target as its model, None if it has errors, and its errors and warnings.
 
     While placeholders wait for the target's path, values that depend on them are not checked.
     """
     name = spec.kind.name
-    value = whole.sections[name]
-    diagnostics = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
+    value = stack.sections[name]
+    diagnostics = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, stack)]
     section = None
     try:
         section = _checked(spec.check[target.level], Content(value))
@@ -249,37 +249,37 @@ def check_section(whole: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
         diagnostics += _rules(_sound_items(spec, value, target.level), spec)
         diagnostics = [each for each in diagnostics if each.severity == "error"]
     else:
-        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=name in whole.prune)]
+        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=name in stack.prune)]
     diagnostics = [
-        each.below("spec", name) for each in diagnostics if whole.values is not None or not _has_placeholder(each)
+        each.below("spec", name) for each in diagnostics if stack.values is not None or not _has_placeholder(each)
     ]
     return None if any(each.severity == "error" for each in diagnostics) else section, diagnostics
 
 
-def _sound_items(spec: SectionSpec, section: Any, level: Level) -> dict[str, Resource | None]:
+def _sound_items(spec: SectionSpec, section_value: Any, level: Level) -> dict[str, Resource | None]:
     """Return the items of a section that are of the right form by themselves, where others are not."""
     sound: dict[str, Resource | None] = {}
-    for key, item in section.items() if spec.items and isinstance(section, dict) else ():
+    for key, item in section_value.items() if spec.items and isinstance(section_value, dict) else ():
         with suppress(ValidationError):
             sound |= spec.check[level]({key: item})
     return sound
 
 
-def _is_shared_entry(diagnostic: Diagnostic, spec: SectionSpec, whole: Stack) -> bool:
+def _is_shared_entry(diagnostic: Diagnostic, spec: SectionSpec, stack: Stack) -> bool:
     """Whether a warning is about an entry that a profile or set lists for many targets: some may need it."""
     if diagnostic.severity == "error" or len(diagnostic.steps) != 2 or not spec.merges_as_set(diagnostic.steps[0]):
         return False
-    layer, _ = find(whole, (spec.kind.name, *diagnostic.steps))
+    layer, _ = find(stack, (spec.kind.name, *diagnostic.steps))
     return bool(layer.title)
 
 
-def check_alone(spec: SectionSpec, section: Any, levels: tuple[Level, ...]) -> list[Diagnostic]:
+def check_alone(spec: SectionSpec, section_value: Any, levels: tuple[Level, ...]) -> list[Diagnostic]:
     """Return the errors of form in a section of a document that is no target's, or not complete.
 
     Placeholders, missing keys and rules across fields are left to the check of targets. Of several possible levels, the
     one with the fewest errors counts.
     """
-    verdicts = [_verdict(spec, level, section) for level in levels if level in spec.check]
+    verdicts = [_verdict(spec, level, section_value) for level in levels if level in spec.check]
     best = min(reversed(verdicts), key=_weight, default=[])
     return [each.below("spec", spec.kind.name) for each in best]
 
@@ -315,51 +315,51 @@ def _with_owners(diagnostic: Diagnostic, spec: SectionSpec) -> Diagnostic:
     return replace(diagnostic, message=f"`{key}` belongs to {listed(owners)}: {remedy}")
 
 
-def _names(spec: SectionSpec, section: Mapping[str, Any]) -> list[tuple[Steps, Collection, Key]]:
+def _names(spec: SectionSpec, section_value: Mapping[str, Any]) -> list[tuple[Steps, Collection, Key]]:
     """Return the steps, collection and value of each name in a section."""
     if spec.items:
-        return [((key,), spec.items, key) for key in section]
+        return [((key,), spec.items, key) for key in section_value]
     return [
         ((field, index), spec.lists[field], entry)
-        for field in spec.lists.keys() & section.keys()
-        for index, entry in enumerate(section[field] if isinstance(section[field], list) else ())
+        for field in spec.lists.keys() & section_value.keys()
+        for index, entry in enumerate(section_value[field] if isinstance(section_value[field], list) else ())
         if isinstance(entry, str | int)
     ]
 
 
-def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
+def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Iterator[Diagnostic]:
     """Yield the errors in names; for wanted names that some servers refuse, and those that look the same, warnings."""
-    if not isinstance(section, dict):
+    if not isinstance(section_value, dict):
         return
     at_key = spec.items is not None
     first: dict[str, Key] = {}
-    for steps, collection, name in _names(spec, section):
+    for steps, collection, name in _names(spec, section_value):
         error = collection.name_error(name)
-        warning = None if error or (at_key and section[name] is None) else collection.names.warning(target, name)
+        warning = None if error or (at_key and section_value[name] is None) else collection.names.warning(target, name)
         if at_key and not str(name).isascii() and first.setdefault(normalize("NFC", str(name)), name) != name:
             warning = f"`{name}` looks the same as another name here, but has other characters (Unicode NFC, NFD)"
         if error or warning:
             yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
     if spec.items is not None:
-        declared, most = [name for name, item in section.items() if item is not None], spec.items.writes.most
+        declared, most = [name for name, item in section_value.items() if item is not None], spec.items.writes.most
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section)
+        yield from _old_name_errors(section_value)
 
 
-def _advice(spec: SectionSpec, target: Target, section: Any, *, pruned: bool) -> Iterator[Diagnostic]:
+def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
     """Yield advice for a section without errors.
 
     It is about a subgroup that declares what some servers have for groups at the top only, and about each empty list of
     an unpruned section, which reads as if nobody had access.
     """
-    if section and spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
+    if section_value and spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
         top = str(target.ref).partition("/")[0]
         message = f"some servers have {spec.kind.name} for groups at the top only: declare them in {top}"
         yield Diagnostic((), message, "advice", at_key=True)
-    for field in () if pruned else spec.lists.keys() & section.keys():
-        if section[field] == []:
+    for field in () if pruned else spec.lists.keys() & section_value.keys():
+        if section_value[field] == []:
             message = (
                 "an empty list removes only what an apply of these manifests has recorded; write "
                 f"`prune: [{spec.kind.name}]` if nobody is to have access, or leave the list out"
@@ -367,9 +367,9 @@ def _advice(spec: SectionSpec, target: Target, section: Any, *, pruned: bool) ->
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def _old_name_errors(items_by_name: Mapping[str, Any]) -> Iterator[Diagnostic]:
     claimed: dict[str, str] = {}
-    for key, item in items.items():
+    for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
         for index, old in enumerate(written if isinstance(written, list) else [written]):
             steps = (key, OLD_NAMES, index) if isinstance(written, list) else (key, OLD_NAMES)
@@ -377,31 +377,33 @@ def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
                 continue
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
-            elif items.get(old) is not None:
+            elif items_by_name.get(old) is not None:
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
                 yield Diagnostic(steps, f"`{old}` is already what `{claimed[old]}` is renamed from", value=old)
             claimed.setdefault(old, key)
 
 
-def names_taken(items: Mapping[str, Any]) -> Mapping[str, str]:
+def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the names that are declared in a section, and the former ones there, each with the item that has it."""
     taken: dict[str, str] = {}
-    for key, item in items.items():
+    for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
         taken |= dict.fromkeys([written] if isinstance(written, str) else written or (), key)
-    return taken | {key: key for key, item in items.items() if item is not None}
+    return taken | {key: key for key, item in items_by_name.items() if item is not None}
 
 
-def may_be_renamed(spec: SectionSpec, name: str, item: Mapping[str, Any] | None, olds: list[str], level: Level) -> bool:
+def may_be_renamed(
+    spec: SectionSpec, name: str, item_value: Mapping[str, Any] | None, olds: list[str], level: Level
+) -> bool:
     """Whether the rules of a section take some names as the former ones of an item; see `names_taken` for the rest."""
-    renamed = {**(item or {}), OLD_NAMES: olds}
+    renamed = {**(item_value or {}), OLD_NAMES: olds}
     return all(broken.severity != "error" for broken in _rules(_sound_items(spec, {name: renamed}, level), spec))
 
 
-def _rules(section: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
+def _rules(section_model: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
     """Yield the errors and warnings of rules across fields, and of those that depend on the name."""
-    resources = {None: section} if isinstance(section, Resource) else section
+    resources = {None: section_model} if isinstance(section_model, Resource) else section_model
     for key, resource in resources.items():
         if resource is None:
             continue

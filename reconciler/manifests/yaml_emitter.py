@@ -58,22 +58,22 @@ IsFlow = Callable[[str, Any, int], bool]
 """Whether the value of a key at a column, which is not empty, is written between brackets."""
 
 
-def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False) -> str:
+def write_yaml(raw_documents: Iterable[Mapping[str, Any]], *, compact: bool = False) -> str:
     """Return documents as one text.
 
     Args:
-        documents: plain values.
+        raw_documents: plain values.
         compact: whether mappings and lists of single values are written on one line if they fit there; a mapping of
             many switches, or a list of words, runs on over several lines.
     """
     return _emit(
-        documents, STANDARD, _is_compact if compact else _is_never_flow, _WrappingEmitter if compact else _Emitter
+        raw_documents, STANDARD, _is_compact if compact else _is_never_flow, _WrappingEmitter if compact else _Emitter
     )
 
 
-def write_document(document: Mapping[str, Any]) -> str:
+def write_document(raw_document: Mapping[str, Any]) -> str:
     """Return a short document, whose metadata take one line, unless they hold lists of mappings."""
-    return _emit([document], STANDARD, _is_short_metadata)
+    return _emit([raw_document], STANDARD, _is_short_metadata)
 
 
 def has_entries(mapping: Mapping[str, Any]) -> bool:
@@ -176,18 +176,18 @@ def _is_compact(key: str, value: Any, column: int) -> bool:
 
 
 def _emit(
-    documents: Iterable[Any],
+    raw_documents: Iterable[Any],
     indents: Indents,
     is_flow: IsFlow | None = _is_never_flow,
-    kind: type[_Emitter] = _Emitter,
+    emitter_type: type[_Emitter] = _Emitter,
 ) -> str:
     text = StringIO()
-    writer = kind(text, width=sys.maxsize)
+    writer = emitter_type(text, width=sys.maxsize)
     writer.indents = _Columns()
     writer.best_map_indent = indents.mapping
     writer.best_sequence_indent, writer.sequence_dash_offset = indents.dash + 2, indents.dash
     writer.emit(events.StreamStartEvent())
-    for document in documents:
+    for document in raw_documents:
         writer.emit(events.DocumentStartEvent())
         for event in _events(document, is_flow):
             writer.emit(event)

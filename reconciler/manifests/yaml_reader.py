@@ -133,14 +133,14 @@ class YamlError:
     message: str
 
 
-def explain(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> YamlError:
+def explain(yaml_error: yaml.YAMLError | UnicodeEncodeError, text: str) -> YamlError:
     """Return the error of the parser, or of the encoding of the text for it, in our words."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+    if not isinstance(yaml_error, yaml.MarkedYAMLError) or yaml_error.problem_mark is None:
         return _unprintable(text)
-    line, column = _within(text, error.problem_mark.line + 1, error.problem_mark.column + 1)
-    begun = error.context_mark.line + 1 if error.context_mark else line
+    line, column = _within(text, yaml_error.problem_mark.line + 1, yaml_error.problem_mark.column + 1)
+    begun = yaml_error.context_mark.line + 1 if yaml_error.context_mark else line
     character = line_at(text, line)[column - 1 : column]
-    return YamlError(line, column, _message(str(error.problem), str(error.context), begun, character))
+    return YamlError(line, column, _message(str(yaml_error.problem), str(yaml_error.context), begun, character))
 
 
 def line_at(text: str, line: int) -> str:
@@ -161,11 +161,11 @@ def _within(text: str, line: int, column: int) -> tuple[int, int]:
     return (line, column) if line <= len(lines) else (len(lines), len(lines[-1]) + 1)
 
 
-def _message(problem: str, context: str, begun: int, character: str) -> str:
+def _message(problem: str, yaml_context: str, begun: int, character: str) -> str:
     if "cannot start any token" in problem:
         return _wrong_beginning(character)
     for part, translation in TRANSLATIONS:
-        if part in problem or part in context:
+        if part in problem or part in yaml_context:
             return translation.format(line=begun)
     return f"not YAML: {problem}"
 

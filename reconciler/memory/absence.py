@@ -22,13 +22,13 @@ SHORT_SHA_LENGTH = 7
 
 RENAMED = "the service shows the object by another name"
 UNLISTED = "the section could not be listed whole"
-HELD_UP = "apply will not delete "
+WITHHELD = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
 
 NO_IDS: Mapping[Key, int] = MappingProxyType({})
 
 
-class Standing(Enum):
+class CommitPosition(Enum):
     """Where a commit stands in the history of the checkout."""
 
     CONTAINED = auto()
@@ -49,31 +49,31 @@ class LastApplied:
 
     Attributes:
         commit: its full ID; empty if there was none.
-        standing: where it stands in the history of the manifests that are applied now.
+        position: where it stands in the history of the manifests that are applied now.
         remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
     """
 
     commit: str
-    standing: Standing
+    position: CommitPosition
     remote: str = ""
 
     @property
     def may_be_newer(self) -> bool:
         """Whether it is ahead, or not known to be anywhere else: then it stays what was applied last."""
-        return self.standing in (Standing.AHEAD, Standing.UNKNOWN, Standing.CUT_OFF)
+        return self.position in (CommitPosition.AHEAD, CommitPosition.UNKNOWN, CommitPosition.CUT_OFF)
 
     @property
     def obstacle(self) -> str:
         """Why nothing is deleted by absence, and what to do; empty if it may be."""
         name = self.commit[:SHORT_SHA_LENGTH]
-        match self.standing:
-            case Standing.CONTAINED:
+        match self.position:
+            case CommitPosition.CONTAINED:
                 return ""
-            case Standing.AHEAD:
+            case CommitPosition.AHEAD:
                 return f"newer manifests were applied, {name}: run `git pull`, or a new pipeline"
-            case Standing.ELSEWHERE:
+            case CommitPosition.ELSEWHERE:
                 return f"manifests of another branch were applied, {name}: apply these, then plan again"
-            case Standing.UNKNOWN:
+            case CommitPosition.UNKNOWN:
                 fetch = f"git fetch {self.remote} {self.commit}"
                 return f"manifests that this clone lacks were applied, {name}: run `{fetch}`, once they are pushed"
             case _:
@@ -107,7 +107,7 @@ class PartNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class KeptObject:
     """An object of the inventory that is no longer declared, is live, and is not deleted.
 
     Attributes:
@@ -124,47 +124,66 @@ class AbsenceDecision:
     """What becomes of the objects that are no longer declared in a section that is.
 
     Attributes:
-        deletions: those to delete, in the order of the inventory.
-        stays: the others.
+        deletions: the objects to delete, in the order of the inventory.
+        kept: the objects to keep.
     """
 
     deletions: tuple[ObjectLine, ...]
-    stays: tuple[Stay, ...]
+    kept: tuple[KeptObject, ...]
 
 
 def part_now(
-    target: str, section: Section, part: endpoints.Collection, live: LivePart, ids: Mapping[Key, int] = NO_IDS
+    target_name: str,
+    section: Section,
+    collection: endpoints.Collection,
+    live_part: LivePart,
+    ids: Mapping[Key, int] = NO_IDS,
 ) -> PartNow:
     """Return a declared collection with its live objects.
 
     Args:
-        target: as the inventory names it.
+        target_name: as the inventory names it.
         section: what is declared.
-        part: the collection.
-        live: what was read of it.
+        collection: the collection.
+        live_part: what was read of it.
         ids: by canonical name, the IDs of the groups or projects that names refer to, as far as they were looked up.
     """
-    declared = section.wanted[part.name]
+    declared = section.wanted[collection.name]
     items = {} if isinstance(declared, Resource) else declared
     former = (old for resource in items.values() for old in getattr(resource, "renamed_from", ()))
-    names = {part.identity(name) for name in (*items, *former)}
-    unlisted = PartNow(target, section.kind, part.name, None, names, identity=part.identity)
-    if isinstance(declared, Resource) or not isinstance(live, Objects):
+    names = {collection.identity(name) for name in (*items, *former)}
+    unlisted = PartNow(target_name, section.kind, collection.name, None, names, identity=collection.identity)
+    if isinstance(declared, Resource) or not isinstance(live_part, Objects):
         return unlisted
     shown = {
-        record.id: frozenset(map(part.identity, record.names))
-        for record in live.own
+        record.id: frozenset(map(collection.identity, record.names))
+        for record in live_part.own
         if record.id is not None and not record.below
     }
     numbers = {ids[name] for name in names if name in ids}
     known = frozenset().union(*shown.values()) | ids.keys()
-    if part.names.level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
+    if (
+        collection.names.level
+        and any(isinstance(name, str) and name not in known for name in names)
+        and _has_nameless(shown)
+    ):
         return unlisted  # a declared path may be any of these
     claimed = frozenset(number for number, called in shown.items() if called & names or number in numbers)
-    return PartNow(target, section.kind, part.name, shown, names, claimed, part.identity, part.names.level is not None)
+    return PartNow(
+        target_name,
+        section.kind,
+        collection.name,
+        shown,
+        names,
+        claimed,
+        collection.identity,
+        collection.names.level is not None,
+    )
 
 
-def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
+def absent(
+    inventory: Inventory, part_states: Iterable[PartNow]
+) -> tuple[tuple[ObjectLine, ...], tuple[KeptObject, ...]]:
     """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
 
     What has a name or an ID that is declared is neither; nor is what is no longer live.
@@ -172,24 +191,24 @@ def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[Object
     lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
     for line in inventory.objects.values():
         lines.setdefault(line.key[:3], []).append(line)
-    candidates, stays = [], []
-    for part in parts:
+    candidates, kept = [], []
+    for part in part_states:
         for line in lines.get((part.target, part.section, part.part), ()):
             if part.live is None:
                 if part.identity(line.name) not in part.names:
-                    stays.append(Stay(line, UNLISTED))
+                    kept.append(KeptObject(line, UNLISTED))
             elif line.id not in part.live or line.id in part.declared:
                 continue
             elif part.by_id or part.identity(line.name) in part.live[line.id]:
                 candidates.append(line)
             else:
-                stays.append(Stay(line, RENAMED))
-    return tuple(candidates), tuple(stays)
+                kept.append(KeptObject(line, RENAMED))
+    return tuple(candidates), tuple(kept)
 
 
-def judge(
+def decide(
     candidates: Iterable[ObjectLine],
-    standings: Mapping[str, Standing],
+    positions: Mapping[str, CommitPosition],
     declares: Callable[[ObjectLine], bool],
     obstacle: str = "",
 ) -> AbsenceDecision:
@@ -197,69 +216,73 @@ def judge(
 
     Args:
         candidates: as of `absent`.
-        standings: of the commits that the candidates name.
+        positions: of the commits that the candidates name.
         declares: whether the manifests at the commit of a line, which HEAD contains, declare its object; see
             `is_declared`.
         obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
             if it may.
     """
-    deletions, stays = [], []
+    deletions, kept = [], []
     for line in candidates:
-        reason = obstacle or _not_contained(line, standings)
+        reason = obstacle or _not_contained(line, positions)
         if not reason and not declares(line):
             reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
         if reason:
-            stays.append(Stay(line, reason))
+            kept.append(KeptObject(line, reason))
         else:
             deletions.append(line)
-    return AbsenceDecision(tuple(deletions), tuple(stays))
+    return AbsenceDecision(tuple(deletions), tuple(kept))
 
 
-def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
+def is_declared(object_line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
     """Return whether manifests declare an object.
 
     Args:
-        line: of the inventory.
+        object_line: of the inventory.
         called: all that the target is known as: its ID, and its paths.
         then: the manifests.
         kinds: all kinds.
     """
-    kind = kinds.get(line.section)
-    part = next((candidate for candidate in kind.parts if candidate.name == line.part), None) if kind else None
+    kind = kinds.get(object_line.section)
+    part = next((candidate for candidate in kind.parts if candidate.name == object_line.part), None) if kind else None
     if not isinstance(part, endpoints.Collection):
         return False
     return any(
-        resource is not None and part.identity(name) == part.identity(line.name)
+        resource is not None and part.identity(name) == part.identity(object_line.name)
         for target in then.targets
         if target.target.identity in called
-        for name, resource in _declared(target, line)
+        for name, resource in _declared(target, object_line)
     )
 
 
-def stale_absences(planned: Iterable[ObjectKey], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
+def stale_absences(planned_keys: Iterable[ObjectKey], inventory: Inventory, last: LastApplied) -> dict[ObjectKey, str]:
     """Return the planned deletions by absence that must not be carried out any more, and why.
 
     Args:
-        planned: the objects that the plan deletes.
+        planned_keys: the objects that the plan deletes.
         inventory: as it is now, before the first write.
         last: what was applied last, by that list.
     """
     gone = "the inventory no longer lists it: plan again"
-    stale = {key: last.obstacle or (gone if key not in inventory.objects else "") for key in planned}
+    stale = {key: last.obstacle or (gone if key not in inventory.objects else "") for key in planned_keys}
     return {key: why for key, why in stale.items() if why}
 
 
-def held_up(deletions: int, last: LastApplied) -> list[str]:
+def withheld_remarks(deletion_count: int, last: LastApplied) -> list[str]:
     """Return the remarks about deletions by absence that the plan's own apply will refuse as stale."""
-    if not last.obstacle or not (deletions or last.may_be_newer):
+    if not last.obstacle or not (deletion_count or last.may_be_newer):
         return []
-    them = "what is no longer declared" if not deletions else f"{counted(deletions, 'object')} no longer declared"
-    return [f"{HELD_UP}{them}: {last.obstacle}"]
+    them = (
+        "what is no longer declared"
+        if not deletion_count
+        else f"{counted(deletion_count, 'object')} no longer declared"
+    )
+    return [f"{WITHHELD}{them}: {last.obstacle}"]
 
 
-def reasons(stays: Iterable[Stay]) -> list[str]:
+def reasons(kept_objects: Iterable[KeptObject]) -> list[str]:
     """Return a line for each reason, in alphabetical order."""
-    numbers = Counter(stay.reason for stay in stays)
+    numbers = Counter(kept_object.reason for kept_object in kept_objects)
     return [
         f"{counted(number, 'object')} no longer declared {'stays' if number == 1 else 'stay'}: {reason}"
         for reason, number in sorted(numbers.items())
@@ -268,7 +291,7 @@ def reasons(stays: Iterable[Stay]) -> list[str]:
 
 def departures(
     inventory: Inventory,
-    declared: Collection[tuple[str, str, str]],
+    declared_parts: Collection[tuple[str, str, str]],
     released: Collection[tuple[str, str]] = (),
     unknown: Collection[str] = (),
 ) -> list[str]:
@@ -276,18 +299,18 @@ def departures(
 
     Args:
         inventory: the list.
-        declared: target, section and part of all that the manifests declare, whatever the run selects.
+        declared_parts: target, section and part of all that the manifests declare, whatever the run selects.
         released: target and section of what the documents of targets leave alone.
         unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
             could not be listed.
     """
-    present = {target for target, *_ in (*declared, *released)}
+    present = {target for target, *_ in (*declared_parts, *released)}
     gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
     alone = dict[str, list[ObjectLine]]()
     for line in inventory.objects.values():
         if (line.target, line.section) in released:
             alone.setdefault(line.section, []).append(line)
-        elif line.target in present and line.key[:3] not in declared:
+        elif line.target in present and line.key[:3] not in declared_parts:
             lost.setdefault((line.section, line.part), []).append(line)
         elif line.target not in present and line.target not in unknown:
             gone.append(line)
@@ -301,18 +324,18 @@ def departures(
     ]
 
 
-def is_listed(part: endpoints.Collection) -> bool:
+def is_listed(collection: endpoints.Collection) -> bool:
     """Return whether the objects of a collection stand in the inventory."""
-    return part.deletion.prunable and not part.names.arrange and part.writes.create is not None
+    return collection.deletion.prunable and not collection.names.arrange and collection.writes.create is not None
 
 
-def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
+def undeclared(desired: DesiredState, then: DesiredState, kinds: Kinds) -> int:
     """Return the number of objects that left a section which is still declared.
 
     What is pruned now is deleted anyway, and does not count.
     """
     sections = {
-        (target.target.identity, section.kind): section for target in now.targets for section in target.sections
+        (target.target.identity, section.kind): section for target in desired.targets for section in target.sections
     }
     number = 0
     for target in then.targets:
@@ -323,8 +346,8 @@ def undeclared(now: DesiredState, then: DesiredState, kinds: Kinds) -> int:
     return number
 
 
-def _undeclared(before: Section, now: Section, part: Part) -> int:
-    then, wanted = before.wanted.get(part.name), now.wanted.get(part.name)
+def _undeclared(former_section: Section, section: Section, part: Part) -> int:
+    then, wanted = former_section.wanted.get(part.name), section.wanted.get(part.name)
     if not isinstance(part, endpoints.Collection) or not is_listed(part):
         return 0
     if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
@@ -334,25 +357,27 @@ def _undeclared(before: Section, now: Section, part: Part) -> int:
     return sum(part.identity(name) not in names for name, resource in then.items() if resource is not None)
 
 
-def _has_nameless(shown: Mapping[int, frozenset[Key]]) -> bool:
+def _has_nameless(names_by_id: Mapping[int, frozenset[Key]]) -> bool:
     """Return whether an allowlist shows an entry by its ID alone."""
-    return any(not any(isinstance(name, str) for name in names) for names in shown.values())
+    return any(not any(isinstance(name, str) for name in names) for names in names_by_id.values())
 
 
-def _not_contained(line: ObjectLine, standings: Mapping[str, Standing]) -> str:
-    if not line.at:
+def _not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPosition]) -> str:
+    if not object_line.at:
         return UNCOMMITTED
-    match standings[line.at]:
-        case Standing.CONTAINED:
+    match positions[object_line.at]:
+        case CommitPosition.CONTAINED:
             return ""
-        case Standing.CUT_OFF:
-            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which is not in this clone: fetch the history"
+        case CommitPosition.CUT_OFF:
+            return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which is not in this clone: fetch the history"
         case _:
-            return f"declared at {line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
+            return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
 
 
-def _declared(target: DesiredTarget, line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
-    wanted = (section.wanted.get(line.part) for section in target.sections if section.kind == line.section)
+def _declared(target: DesiredTarget, object_line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
+    wanted = (
+        section.wanted.get(object_line.part) for section in target.sections if section.kind == object_line.section
+    )
     return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
 
 
@@ -365,8 +390,8 @@ def _gone(lines: Sequence[ObjectLine]) -> Iterable[str]:
         yield f"{counted(targets, level)} {verb} no longer declared; {whose} {_objects(those)}"
 
 
-def _lost(section: str, part: str, lines: Sequence[ObjectLine]) -> str:
-    name, remedy = (section, "{}") if part == section else (f"{section}.{part}", f"{{{part}: []}}")
+def _lost(section: str, part_name: str, lines: Sequence[ObjectLine]) -> str:
+    name, remedy = (section, "{}") if part_name == section else (f"{section}.{part_name}", f"{{{part_name}: []}}")
     them = "it" if len(lines) == 1 else "them"
     return (
         f"{name} of {_owners(lines)} is no longer declared; its {_objects(lines)} "

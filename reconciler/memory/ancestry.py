@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from reconciler.memory.absence import LastApplied, Standing
+from reconciler.memory.absence import CommitPosition, LastApplied
 from reconciler.system.processes import git
 
 SUBMODULE = "160000"
@@ -35,52 +35,54 @@ class Ancestry:
 
     def contains(self, commit: str) -> bool:
         """Return whether the head is a commit or descends from it."""
-        return commit == self.head or commit in self._below
+        return commit == self.head or commit in self._ancestors
 
-    def standings(self, commits: Iterable[str]) -> dict[str, Standing]:
+    def positions(self, commits: Iterable[str]) -> dict[str, CommitPosition]:
         """Return the position of each commit. The history is read once, and only for commits other than the head."""
-        return {commit: self._standing(commit) for commit in {*commits}}
+        return {commit: self._position(commit) for commit in {*commits}}
 
     def last_applied(self, commit: str) -> LastApplied:
         """Return the position of the last apply's commit; a commit that this clone lacks is fetched first.
 
         A list that lives in this repository names commits that were made here: one that is gone was given up.
         """
-        return LastApplied(commit, self._judged(commit) if commit else Standing.CONTAINED, self.remote)
+        return LastApplied(
+            commit, self._position_after_fetch(commit) if commit else CommitPosition.CONTAINED, self.remote
+        )
 
     @cached_property
-    def _below(self) -> frozenset[str]:
+    def _ancestors(self) -> frozenset[str]:
         return frozenset(self._lines("rev-list", self.head, "--"))
 
     @cached_property
     def _is_shallow(self) -> bool:
         return self._lines("rev-parse", "--is-shallow-repository") == ["true"]
 
-    def _standing(self, commit: str) -> Standing:
+    def _position(self, commit: str) -> CommitPosition:
         if self.contains(commit):
-            return Standing.CONTAINED
+            return CommitPosition.CONTAINED
         if git(self.top, ["merge-base", "--is-ancestor", self.head, commit]).returncode == 0:
-            return Standing.AHEAD
+            return CommitPosition.AHEAD
         if self._is_shallow:  # a commit that is there may still be an ancestor, beyond what was fetched
-            return Standing.CUT_OFF
+            return CommitPosition.CUT_OFF
         known = git(self.top, ["cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
-        return Standing.ELSEWHERE if known else Standing.UNKNOWN
+        return CommitPosition.ELSEWHERE if known else CommitPosition.UNKNOWN
 
-    def _judged(self, commit: str) -> Standing:
-        here = self._standing(commit)
-        if here is Standing.UNKNOWN and not self.remote:
-            return Standing.ELSEWHERE
-        if here not in (Standing.UNKNOWN, Standing.CUT_OFF):
-            return here
+    def _position_after_fetch(self, commit: str) -> CommitPosition:
+        position = self._position(commit)
+        if position is CommitPosition.UNKNOWN and not self.remote:
+            return CommitPosition.ELSEWHERE
+        if position not in (CommitPosition.UNKNOWN, CommitPosition.CUT_OFF):
+            return position
         its = self.fetched(commit)
         if self.head in its:
-            return Standing.AHEAD
-        if not its or here is Standing.UNKNOWN:
-            return Standing.ELSEWHERE if its else here
+            return CommitPosition.AHEAD
+        if not its or position is CommitPosition.UNKNOWN:
+            return CommitPosition.ELSEWHERE if its else position
         ours = self.fetched(self.head)  # a shallow clone does not know what its own commit descends from
         if not ours:
-            return here
-        return Standing.CONTAINED if commit in ours else Standing.ELSEWHERE
+            return position
+        return CommitPosition.CONTAINED if commit in ours else CommitPosition.ELSEWHERE
 
     def _lines(self, *arguments: str) -> list[str]:
         return git(self.top, arguments).stdout.decode().split()
@@ -92,16 +94,16 @@ def ancestry(top: Path) -> Ancestry | None:
     return Ancestry(top, done.stdout.decode().strip()) if done.returncode == 0 else None
 
 
-def incomplete(top: Path, paths: Sequence[Path]) -> str:
+def incomplete(top: Path, manifest_paths: Sequence[Path]) -> str:
     """Return the reason for which a checkout may lack manifests of HEAD; empty if it lacks none.
 
     Args:
         top: the top folder of the checkout.
-        paths: of the manifests.
+        manifest_paths: of the manifests.
     """
     if git(top, ["config", "--bool", "--get", "core.sparseCheckout"]).stdout.strip() == b"true":
         return "this checkout is sparse: run `git sparse-checkout disable` first"
-    below = [os.path.relpath(os.path.realpath(path), top) for path in paths]
+    below = [os.path.relpath(os.path.realpath(path), top) for path in manifest_paths]
     submodule = next((name for name in _submodules(top) if _is_empty(top / name) and _within(name, below)), None)
     if submodule is not None:
         return f"the submodule {submodule} is empty: run `git submodule update --init` first"

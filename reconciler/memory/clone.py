@@ -84,7 +84,7 @@ class Clone:
     @property
     def killed(self) -> list[KilledRun]:
         """The runs that were killed since the last one that came to its end, the latest first."""
-        runs = (_read(path) for path in reversed(self._left))
+        runs = (_read(path) for path in reversed(self._unlocked_marks))
         return [run for run in runs if run]
 
     @contextmanager
@@ -104,7 +104,7 @@ class Clone:
             append_line(handle, json.dumps([run.began_at.isoformat(), run.manifests, run.reverts]))
         try:
             yield
-            _remove(path, *self._left)
+            _remove(path, *self._unlocked_marks)
         except ReconcilerError:
             _remove(path)
             raise
@@ -113,14 +113,14 @@ class Clone:
                 os.close(handle)
 
     @property
-    def _left(self) -> list[Path]:
+    def _unlocked_marks(self) -> list[Path]:
         """The marks that no process holds, the oldest first.
 
         Their names do not tell the order: a run begins at the service's time, which answers round to the second.
         """
         with suppress(OSError):
-            left = (path for path in (self.folder / "runs").iterdir() if not _is_held(path))
-            return sorted(left, key=lambda path: path.stat().st_mtime_ns)
+            marks = (path for path in (self.folder / "runs").iterdir() if not _is_locked(path))
+            return sorted(marks, key=lambda path: path.stat().st_mtime_ns)
         return []
 
 
@@ -129,7 +129,7 @@ def report_name(apply: str, when: datetime) -> str:
     return f"{when:%Y%m%dT%H%M%S}-{apply}.json"
 
 
-def clone_here() -> Clone | None:
+def current_clone() -> Clone | None:
     """Return the clone around the working directory; None outside of one, and without git."""
     top = repository(Path())
     return None if top is None or which("git") is None else clone_of(top)
@@ -147,7 +147,7 @@ def _remove(*paths: Path) -> None:
             path.unlink()
 
 
-def _is_held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     with path.open("rb") as mark:
         try:
             fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -6,33 +6,33 @@ from pathlib import Path
 from reconciler import CONFIGURATION
 from reconciler.errors import ConfigurationError
 from reconciler.manifests import Inputs, Manifests
-from reconciler.memory.snapshot import Snapshot, is_as_then, snapshot
+from reconciler.memory.snapshot import Snapshot, equals_object, snapshot
 
 
-def committed(inputs: Inputs, now: Manifests) -> str:
+def committed(inputs: Inputs, manifests: Manifests) -> str:
     """Return the checked-out commit if it holds the manifests just as they were read, else an empty text.
 
     Values that are no files, of `--set` and `--env`, are not compared.
     """
     try:
         head = snapshot("HEAD", inputs.paths[0])
-        return "" if any(_different(head, inputs, now)) else head.commit
+        return "" if any(_different(head, inputs, manifests)) else head.commit
     except ConfigurationError:
         return ""
 
 
-def _different(head: Snapshot, inputs: Inputs, now: Manifests) -> Iterator[str]:
+def _different(head: Snapshot, inputs: Inputs, manifests: Manifests) -> Iterator[str]:
     """Yield the manifests, settings and files of values that differ from those of a commit, or are in only one of both.
 
     So do archives that the commit has; those that git does not keep are not compared.
     """
     objects = head.manifests(inputs.paths)
-    yield from (name for name in now.files if not is_as_then(name, objects.get(name, "")))
-    yield from objects.keys() - {*now.files}
+    yield from (name for name in manifests.files if not equals_object(name, objects.get(name, "")))
+    yield from objects.keys() - {*manifests.files}
     configuration = Path(CONFIGURATION)
     if head.file(configuration) != (configuration.read_bytes() if configuration.is_file() else None):
         yield CONFIGURATION
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())
-    creations = (target.creation for target in now.desired.targets if target.creation)
+    creations = (target.creation for target in manifests.desired.targets if target.creation)
     archives = {creation.archive.file: head.object(creation.archive.file) for creation in creations if creation.archive}
-    yield from (str(file) for file, then in archives.items() if then and not is_as_then(str(file), then))
+    yield from (str(file) for file, then in archives.items() if then and not equals_object(str(file), then))

@@ -49,7 +49,7 @@ def digest_of(target: DesiredTarget) -> str:
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
+def again_on(exceptions: Sequence[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
     """Return the first day (UTC) on which time alone changes the spec of a target; None if there is none.
 
     Args:
@@ -112,11 +112,13 @@ def _section(section: Section) -> dict[str, Any]:
     return {name: _part(wanted) for name, wanted in section.wanted.items()}
 
 
-def _part(wanted: Wanted) -> Any:
+def _part(declaration: Wanted) -> Any:
     """Return a part as JSON; the type of a name counts, for `7` is a path and 7 is an ID."""
-    if isinstance(wanted, Resource):
-        return _fields(wanted)
-    items = [[str(name), type(name).__name__, None if item is None else _fields(item)] for name, item in wanted.items()]
+    if isinstance(declaration, Resource):
+        return _fields(declaration)
+    items = [
+        [str(name), type(name).__name__, None if item is None else _fields(item)] for name, item in declaration.items()
+    ]
     return sorted(items, key=lambda item: (item[0], item[1]))
 
 

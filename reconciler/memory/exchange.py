@@ -153,13 +153,13 @@ class Exchange:
         self,
         arguments: Sequence[str],
         sent: bytes,
-        settings: Sequence[tuple[str, str]],
+        git_settings: Sequence[tuple[str, str]],
         variables: Mapping[str, str],
         seconds: float | None,
     ) -> "subprocess.CompletedProcess[bytes]":
         import subprocess  # noqa: PLC0415 - most commands start without it
 
-        every = [*EXCHANGE_GIT_SETTINGS.items(), *settings]
+        every = [*EXCHANGE_GIT_SETTINGS.items(), *git_settings]
         environment = {name: value for name, value in _environment().items() if name not in {USERNAME, PASSWORD}}
         if self.remote.url.startswith("http:"):  # only where it was allowed; a proxy would see the token
             every.append(("http.proxy", ""))

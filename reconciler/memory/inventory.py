@@ -6,7 +6,7 @@ its objects, sorted, so that two versions can be compared.
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeGuard
@@ -152,7 +152,7 @@ def target_order(name: str) -> tuple[int, int]:
     return LEVELS.index(Level(level)), int(number or 0)
 
 
-def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tuple[str, ...]]:
+def read_inventory(text: str, sections: Iterable[str]) -> tuple[Inventory, tuple[str, ...]]:
     """Return a list from its text, and a warning if lines are malformed, which are left out.
 
     Whoever can push to the branch writes the text: whatever it is, it is a list, or malformed.
@@ -184,7 +184,7 @@ def read_inventory(text: str, sections: Collection[str]) -> tuple[Inventory, tup
     return Inventory(inventory.service, inventory.applied, targets, objects, tuple(unknown), numbers), warnings
 
 
-def _malformed(numbers: list[int]) -> str:
+def _malformed(numbers: Sequence[int]) -> str:
     """Return a warning about malformed lines, by their numbers."""
     if len(numbers) == 1:
         return f"line {numbers[0]} of the inventory is malformed and is ignored"
@@ -244,12 +244,12 @@ def is_web_address(text: str) -> bool:
         return False
 
 
-def _commit(value: object) -> str | None:
-    return value if isinstance(value, str) and COMMIT_SHA.fullmatch(value) else None
+def _commit(raw: object) -> str | None:
+    return raw if isinstance(raw, str) and COMMIT_SHA.fullmatch(raw) else None
 
 
 def _entry(
-    line: str, commits: Mapping[int, str], sections: Collection[str]
+    line: str, commits: Mapping[int, str], sections: Iterable[str]
 ) -> TargetLine | ObjectLine | UnknownLine | None:
     """Return a line as a value; None if it is malformed."""
     values: Any = _json(line) if len(line) <= MAX_LINE else None
@@ -264,28 +264,28 @@ def _entry(
 
 
 def _object(
-    target: str, values: dict[str, Any], commits: Mapping[int, str], sections: Collection[str]
+    line_target: str, line_values: dict[str, Any], commits: Mapping[int, str], sections: Iterable[str]
 ) -> ObjectLine | UnknownLine | None:
-    at = values.pop("at", None)
+    at = line_values.pop("at", None)
     commit = commits.get(at) if type(at) is int else "" if at is None else None
-    section, part = values["section"], values.get("part", values["section"])
-    name, number = values.get("name"), values.get("id")
+    section, part = line_values["section"], line_values.get("part", line_values["section"])
+    name, number = line_values.get("name"), line_values.get("id")
     if commit is None or not _fits(section, SECTION) or not _fits(part, SECTION):
         return None
     if section not in sections:
-        text = json.dumps(values, ensure_ascii=False)
-        return UnknownLine(target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
+        text = json.dumps(line_values, ensure_ascii=False)
+        return UnknownLine(line_target, text, commit) if text.count("{") + text.count("[") <= MAX_HOLDERS else None
     if not _is_id(number) or not (_is_id(name) or (isinstance(name, str) and len(name) <= MAX_NAME)):
         return None
-    return ObjectLine(target, section, part, name, number, commit)
+    return ObjectLine(line_target, section, part, name, number, commit)
 
 
-def _fits(value: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def _fits(raw: object, regex: re.Pattern[str]) -> TypeGuard[str]:
+    return isinstance(raw, str) and regex.fullmatch(raw) is not None
 
 
-def _is_id(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 < value <= MAX_ID
+def _is_id(raw: object) -> TypeGuard[int]:
+    return type(raw) is int and 0 < raw <= MAX_ID
 
 
 def _json(line: str) -> Any:
@@ -295,28 +295,34 @@ def _json(line: str) -> Any:
         return None
 
 
-def _day(text: object) -> date | None:
+def _day(raw: object) -> date | None:
     try:
-        return date.fromisoformat(text) if isinstance(text, str) else None
+        return date.fromisoformat(raw) if isinstance(raw, str) else None
     except ValueError:
         return None
 
 
-def _target_values(line: TargetLine) -> dict[str, Any]:
-    values = {"target": line.target, "path": line.path, "digest": line.digest}
-    values["again"] = line.again.isoformat() if line.again else ""
+def _target_values(target_line: TargetLine) -> dict[str, Any]:
+    values = {"target": target_line.target, "path": target_line.path, "digest": target_line.digest}
+    values["again"] = target_line.again.isoformat() if target_line.again else ""
     return {name: value for name, value in values.items() if value or name == "path"}
 
 
-def _object_values(entry: ObjectLine | UnknownLine) -> dict[str, Any]:
-    if isinstance(entry, UnknownLine):
-        values: dict[str, Any] = json.loads(entry.values)
+def _object_values(object_line: ObjectLine | UnknownLine) -> dict[str, Any]:
+    if isinstance(object_line, UnknownLine):
+        values: dict[str, Any] = json.loads(object_line.values)
         return values
-    part = {} if entry.part == entry.section else {"part": entry.part}
-    return {"target": entry.target, "section": entry.section, **part, "name": entry.name, "id": entry.id}
+    part = {} if object_line.part == object_line.section else {"part": object_line.part}
+    return {
+        "target": object_line.target,
+        "section": object_line.section,
+        **part,
+        "name": object_line.name,
+        "id": object_line.id,
+    }
 
 
-def _numbers(inventory: Inventory, commits: Collection[str]) -> dict[str, int]:
+def _numbers(inventory: Inventory, commits: Iterable[str]) -> dict[str, int]:
     """Return the number of each commit: the one that it had, so that lines do not change, or a new one."""
     numbers = {commit: number for commit, number in inventory.numbers.items() if commit in commits}
     following = max(inventory.numbers.values(), default=-1) + 1

@@ -62,12 +62,12 @@ def _lines(inventory: Inventory) -> tuple[str, ...]:
     return tuple(inventory_text(inventory).removesuffix("\n").split("\n"))
 
 
-def _inventory(lines: Json, info: ValidationInfo) -> Inventory:
+def _inventory(raw_lines: Json, info: ValidationInfo) -> Inventory:
     """Parse an inventory from its lines in JSON; the context of the validation is all kinds."""
-    if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
+    if not (isinstance(raw_lines, list) and all(isinstance(line, str) for line in raw_lines)):
         raise ValueError("must be lines of an inventory")
     try:
-        return read_inventory("\n".join(lines), info.context or {})[0]
+        return read_inventory("\n".join(raw_lines), info.context or {})[0]
     except InventoryUnreadable as error:
         raise PlanRefused(f"the saved plan is damaged: the inventory in it cannot be read: {error.reason}") from error
 
@@ -139,29 +139,29 @@ class Projection:
     read: Mapping[PartAddress, LivePart] = field(default_factory=dict)
     first: Collection[Target] | None = None
 
-    def onto(self, now: Inventory) -> Inventory:
+    def onto(self, inventory: Inventory) -> Inventory:
         """Return the list as it is now with what this run has added to it and removed from it.
 
         A line that both have changed stays as the others left it; a target that both have touched has no digest.
         """
-        seen, applied = self.basis.seen, now.applied
+        seen, applied = self.basis.seen, inventory.applied
         # What newer manifests may have made again is not missing: an entry of an allowlist has the same ID again.
         is_overtaken = applied != seen.applied and not self.history.contains(applied)
         gone = self._deleted if is_overtaken else self._deleted | self._missing
-        theirs = {key: line for key, line in now.objects.items() if key not in gone}
+        theirs = {key: line for key, line in inventory.objects.items() if key not in gone}
         objects = united(seen.objects, self._objects(gone), theirs, lambda _, line: line)
-        holders = {key[0] for key in objects} | {line.target for line in now.unknown}
-        targets = united(seen.targets, self._targets(holders), now.targets, _without_digest)
-        known = holders | now.targets.keys()
+        holders = {key[0] for key in objects} | {line.target for line in inventory.unknown}
+        targets = united(seen.targets, self._targets(holders), inventory.targets, _without_digest)
+        known = holders | inventory.targets.keys()
         targets = {name: line for name, line in targets.items() if line.digest or name in known}
         if self.basis.commit and not is_overtaken and not self.history.last_applied(applied).may_be_newer:
             applied = self.basis.commit
-        return replace(now, applied=applied, targets=targets, objects=objects)
+        return replace(inventory, applied=applied, targets=targets, objects=objects)
 
     def _objects(self, gone: Collection[ObjectKey]) -> Mapping[ObjectKey, ObjectLine]:
         """Return the lines of objects as they are if nobody else has changed any."""
-        left = {*gone, *self._left}
-        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in left}
+        removed = {*gone, *self._released_objects}
+        lines = {key: line for key, line in self.basis.seen.objects.items() if key not in removed}
         live = dict(self._found)
         live |= {(*place, number): name for place, item in self._counting for name, number in _live(item)}
         for key, name in live.items():
@@ -174,26 +174,26 @@ class Projection:
         """Return the lines of targets likewise; `holders` are those that have lines of objects."""
         lines = dict(self.basis.seen.targets)
         for name, target in self._named.items():
-            if target.digest and (self._leads(name) or any(place[0] == name for place in self._begun)):
+            if target.digest and (self._is_whole_target(name) or any(place[0] == name for place in self._begun)):
                 lines[name] = self._target_line(name, target, lines.get(name))
         if self._is_whole:
             known = {*self._declared, *self._named, *self.basis.unknown, *holders}
             lines = {name: line for name, line in lines.items() if name in known}
         return lines
 
-    def _target_line(self, name: str, target: Seen, before: TargetLine | None) -> TargetLine:
+    def _target_line(self, name: str, seen: Seen, former_line: TargetLine | None) -> TargetLine:
         items = self._items[name]
         outcomes = [item for item in items if isinstance(item, Outcome)]
-        is_done = target.done and self._leads(name) and all(item.status is Status.DONE for item in outcomes)
+        is_done = seen.done and self._is_whole_target(name) and all(item.status is Status.DONE for item in outcomes)
         if is_done and not any(isinstance(item, Finding) and item.code == "problem" for item in items):
-            return TargetLine(name, path_of(target), target.digest, target.again)
+            return TargetLine(name, path_of(seen), seen.digest, seen.again)
         wrote = any(item.status in SENT for item in outcomes)
-        if before is None or (wrote and before.digest != target.digest):
-            return TargetLine(name, path_of(target))  # of what is written already, an older spec knows nothing
-        return replace(before, path=path_of(target))
+        if former_line is None or (wrote and former_line.digest != seen.digest):
+            return TargetLine(name, path_of(seen))  # of what is written already, an older spec knows nothing
+        return replace(former_line, path=path_of(seen))
 
     @property
-    def _left(self) -> Iterator[ObjectKey]:
+    def _released_objects(self) -> Iterator[ObjectKey]:
         """The objects of what is no longer declared, or was released, as far as the history of the run knows them."""
         for key, line in self.basis.seen.objects.items() if self._is_whole else ():
             released = line.section in self._released.get(line.target, ())
@@ -222,10 +222,10 @@ class Projection:
     def _released(self) -> Mapping[str, Collection[str]]:
         return self._by_name(self.basis.released)
 
-    def _by_name(self, declared: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
+    def _by_name(self, places_by_name: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
         """Return declared objects by the names that targets have now: the run may have created some."""
         learned = {str(target.target): name for name, target in self._named.items()}
-        return {learned.get(name, name): places for name, places in declared.items()}
+        return {learned.get(name, name): places for name, places in places_by_name.items()}
 
     @cached_property
     def _items(self) -> Mapping[str, Sequence[Item]]:
@@ -246,13 +246,13 @@ class Projection:
             if isinstance(item, Outcome) and item.status is not Status.SKIPPED
         )
 
-    def _leads(self, name: str) -> bool:
+    def _is_whole_target(self, name: str) -> bool:
         """Return whether all of a target counts."""
         return self.first is None or self._named[name].target in self.first
 
     def _counts(self, place: Place) -> bool:
         """Return whether a collection counts."""
-        return place[0] in self._named and (self._leads(place[0]) or place in self._begun)
+        return place[0] in self._named and (self._is_whole_target(place[0]) or place in self._begun)
 
     @property
     def _counting(self) -> Iterator[tuple[Place, Item]]:
@@ -324,46 +324,48 @@ def united(
 
 
 def line_of(
-    key: ObjectKey, name: Key, basis: Basis, contains: Callable[[str], bool], *, is_renamed: bool
+    object_key: ObjectKey, name: Key, basis: Basis, contains: Callable[[str], bool], *, is_renamed: bool
 ) -> ObjectLine:
     """Return the line of an object that is wanted and live; an older commit keeps the one that it has.
 
     Args:
-        key: the object.
+        object_key: the object.
         name: as it is declared.
         basis: of the plan.
         contains: whether the commit that is applied contains another.
         is_renamed: whether its target had another path: an older commit declares the object below that.
     """
-    before = basis.seen.objects.get(key)
+    before = basis.seen.objects.get(object_key)
     if before is None or before.name != name or is_renamed:
-        return ObjectLine(*key[:3], name, key[3], basis.commit)
+        return ObjectLine(*object_key[:3], name, object_key[3], basis.commit)
     return before if not basis.commit or (before.at and contains(before.at)) else replace(before, at=basis.commit)
 
 
-def by_name(targets: Iterable[Seen], inventory: Inventory) -> dict[str, Seen]:
+def by_name(seen_targets: Iterable[Seen], inventory: Inventory) -> dict[str, Seen]:
     """Return targets as the inventory names them, as far as their names are known."""
     names = target_names(inventory)
-    named = ((names(target.target, target.id), target) for target in targets)
+    named = ((names(target.target, target.id), target) for target in seen_targets)
     return {name: target for name, target in named if name}
 
 
-def undone(report: Report, now: Inventory) -> Inventory:
+def undone(run_report: Report, inventory: Inventory) -> Inventory:
     """Return the list after a revert, which adds nothing: without what it deleted, and the digests of what it touched.
 
     What an earlier run of the same revert has touched is in order here, and has no digest either.
     """
-    touched = by_name(report.targets, now)
+    touched = by_name(run_report.targets, inventory)
     names = {target.target: name for name, target in touched.items()}
     deleted = {
         (*place_of(names.get(target_of(item), ""), item), number)
-        for item in report.items
+        for item in run_report.items
         if isinstance(item, Outcome)
         for number in _deleted(item)
     }
-    objects = {key: line for key, line in now.objects.items() if key not in deleted}
-    without = {name: replace(line, digest="", again=None) for name, line in now.targets.items() if name in touched}
-    return replace(now, targets={**now.targets, **without}, objects=objects)
+    objects = {key: line for key, line in inventory.objects.items() if key not in deleted}
+    without = {
+        name: replace(line, digest="", again=None) for name, line in inventory.targets.items() if name in touched
+    }
+    return replace(inventory, targets={**inventory.targets, **without}, objects=objects)
 
 
 def was_renamed(seen: Inventory, name: str, path: str) -> bool:
@@ -379,9 +381,9 @@ def collection_at(place: Place, kinds: Kinds) -> Listing | None:
     return part if isinstance(part, Listing) and is_listed(part) else None
 
 
-def path_of(target: Seen) -> str:
+def path_of(seen: Seen) -> str:
     """Return the full path of a target; empty for the instance and the user."""
-    return target.path or (target.target.ref if isinstance(target.target.ref, str) else "")
+    return seen.path or (seen.target.ref if isinstance(seen.target.ref, str) else "")
 
 
 def place_of(name: str, item: Item) -> Place:

@@ -48,21 +48,21 @@ class Proof:
     asked: set[Target] = field(default_factory=set, repr=False)
     _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
 
-    def declares(self, line: ObjectLine) -> bool:
+    def declares(self, object_line: ObjectLine) -> bool:
         """Return whether the manifests at the commit of a line declare its object for its target.
 
         What cannot be read declares nothing, with a warning.
         """
-        if line.at not in self._read:
-            self._read[line.at] = self._declared_at(line.at)
-        then, kinds = self._read[line.at], self.inputs.kinds
-        if is_declared(line, self.called(line.target), then, kinds):
+        if object_line.at not in self._read:
+            self._read[object_line.at] = self._declared_at(object_line.at)
+        then, kinds = self._read[object_line.at], self.inputs.kinds
+        if is_declared(object_line, self.called(object_line.target), then, kinds):
             return True
-        former = self.listed_as(line.target)
-        if former is None or not is_declared(line, {former.identity}, then, kinds):
+        former = self.listed_as(object_line.target)
+        if former is None or not is_declared(object_line, {former.identity}, then, kinds):
             return False
         self.asked.add(former)
-        return self.was_called(line.target, former)
+        return self.was_called(object_line.target, former)
 
     def revision(self, commit: str) -> Revision:
         """Return the manifests of a commit, with what is known of groups and paths.

@@ -17,7 +17,7 @@ from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
-from reconciler.memory.snapshot import Snapshot, is_as_then, object_id
+from reconciler.memory.snapshot import Snapshot, equals_object, object_id
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Target
 from reconciler.system.checkout import in_ci
@@ -56,14 +56,14 @@ class Revision:
         """Return the revision with all sets applied; see `Manifests.with_discovered`."""
         known = discovered, paths
         manifests, files, warnings = _read(
-            self.then, self.inputs, self._files, self._values, manifests=self.manifests, known=known
+            self.then, self.inputs, self._files, self._values, manifests=self.manifests, discovery=known
         )
         return replace(self, manifests=manifests, warnings=(*self.warnings, *warnings), _files=files)
 
 
 def read_revision(
     then: Snapshot,
-    now: Inputs,
+    current_inputs: Inputs,
     present: Manifests | None = None,
     *,
     given: Collection[str] = (),
@@ -72,7 +72,7 @@ def read_revision(
 
     Args:
         then: the revision.
-        now: what the present manifests are read from.
+        current_inputs: what the present manifests are read from.
         present: the manifests of now, whose documents are shared; None to read all.
         given: those of `paths`, `values`, `set` and `env` that are not from `reconciler.yaml`, but options of this run:
             they hold for the revision too.
@@ -81,7 +81,7 @@ def read_revision(
         ManifestErrors: its `reconciler.yaml` is not valid, so that it is not known what its manifests were.
         ConfigurationError: a path is outside the repository, or objects of the revision are missing in this clone.
     """
-    inputs = _inputs(then, now, given)
+    inputs = _inputs(then, current_inputs, given)
     objects = then.manifests(inputs.paths)
     warnings = []
     values: Mapping[str, Any] | None
@@ -99,19 +99,23 @@ def read_revision(
     return Revision(then, inputs, manifests, (*warnings, *more), kept, values)
 
 
-def _inputs(then: Snapshot, now: Inputs, given: Collection[str]) -> Inputs:
+def _inputs(then: Snapshot, current_inputs: Inputs, given: Collection[str]) -> Inputs:
     """Return the sources of the manifests of a revision."""
     content = then.file(Path(CONFIGURATION))
     source = f"{then.revision}:{CONFIGURATION}"
     settings = {} if content is None else read_mapping(open_source(source, content))
-    paths = now.paths if "paths" in given else [Path(path) for path in _texts(settings, "paths") or DEFAULT_PATHS]
-    values = now.values_files if "values" in given else _texts(settings, "values")
-    tokens = own_tokens(os.environ) | frozenset(now.secrets())
+    paths = (
+        current_inputs.paths
+        if "paths" in given
+        else [Path(path) for path in _texts(settings, "paths") or DEFAULT_PATHS]
+    )
+    values = current_inputs.values_files if "values" in given else _texts(settings, "values")
+    tokens = own_tokens(os.environ) | frozenset(current_inputs.secrets())
     # In a CI job, the repository does not decide which variables templates read.
-    named = now.env_names if "env" in given or in_ci() else _texts(settings, "env")
+    named = current_inputs.env_names if "env" in given or in_ci() else _texts(settings, "env")
     env_names = [name for name in named if not reveals_token(name, os.environ.get(name, ""), tokens)]
-    pairs = now.settings if "set" in given else _pairs(settings, "set")
-    return Inputs(paths, now.kinds, values, pairs, env_names, now.secrets)
+    pairs = current_inputs.settings if "set" in given else _pairs(settings, "set")
+    return Inputs(paths, current_inputs.kinds, values, pairs, env_names, current_inputs.secrets)
 
 
 def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -128,61 +132,63 @@ def _pairs(settings: Mapping[str, Any], key: str) -> dict[str, str]:
     return {name: text for name, text in pairs if isinstance(text, str)}
 
 
-def _shared(present: Manifests, objects: Mapping[str, str]) -> dict[str, tuple[Document, ...]]:
+def _shared(present: Manifests, object_ids: Mapping[str, str]) -> dict[str, tuple[Document, ...]]:
     """Return the documents of the files that are the same now."""
     return {
         name: documents
         for name, documents in present.index.documents_by_file.items()
-        if name in objects and object_id(documents[0].source.text.encode(), objects[name]) == objects[name]
+        if name in object_ids and object_id(documents[0].source.text.encode(), object_ids[name]) == object_ids[name]
     }
 
 
 def _read(
     then: Snapshot,
     inputs: Inputs,
-    files: Mapping[str, bytes | tuple[Document, ...]],
-    values: Mapping[str, Any] | None,
+    file_contents: Mapping[str, bytes | tuple[Document, ...]],
+    template_values: Mapping[str, Any] | None,
     *,
     manifests: Manifests | None = None,
-    known: tuple[Discovered, Mapping[Target, str]] | None = None,
+    discovery: tuple[Discovered, Mapping[Target, str]] | None = None,
 ) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
     """Return the manifests in some files, the files without those that are not valid, and a warning about these.
 
     Args:
         then: the revision.
         inputs: what the manifests are read from.
-        files: of all manifests.
-        values: of templates.
+        file_contents: of all manifests.
+        template_values: of templates.
         manifests: what the files declare, if they were read before.
-        known: the members of groups, and the paths of targets that are named by ID.
+        discovery: the members of groups, and the paths of targets that are named by ID.
     """
     around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
     warnings: list[str] = []
     while True:
         contents = {
             f"{then.revision}:{name}" if isinstance(content, bytes) else name: content
-            for name, content in files.items()
+            for name, content in file_contents.items()
         }
         try:
             manifests = manifests or read_contents(
-                contents, inputs.kinds, values=values or {}, env_names=inputs.env_names, around=around
+                contents, inputs.kinds, values=template_values or {}, env_names=inputs.env_names, surroundings=around
             )
-            return (manifests.with_discovered(*known) if known else manifests), files, tuple(warnings)
+            return (manifests.with_discovered(*discovery) if discovery else manifests), file_contents, tuple(warnings)
         except ManifestErrors as errors:
             wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
-            shown = {name: {escaped(f"{then.revision}:{name}"), escaped(name)} for name in files}
-            broken = [name for name, paths in shown.items() if paths & wrong] or [*files]
-            files = {name: content for name, content in files.items() if name not in broken}
+            shown = {name: {escaped(f"{then.revision}:{name}"), escaped(name)} for name in file_contents}
+            broken = [name for name, paths in shown.items() if paths & wrong] or [*file_contents]
+            file_contents = {name: content for name, content in file_contents.items() if name not in broken}
             manifests = None
             warnings.append(_warning(then, f"files with errors there are left out: {', '.join(broken)}", errors))
 
 
-def _warning(then: Snapshot, what: str, errors: ManifestErrors) -> str:
-    diagnostics = "\n".join(str(diagnostic) for diagnostic in errors.diagnostics if diagnostic.severity == "error")
+def _warning(then: Snapshot, what: str, manifest_errors: ManifestErrors) -> str:
+    diagnostics = "\n".join(
+        str(diagnostic) for diagnostic in manifest_errors.diagnostics if diagnostic.severity == "error"
+    )
     return f"{then.revision}: {what}\n{diagnostics}"
 
 
 def _archive_then(then: Snapshot, archive: Path) -> str:
     """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
     known = then.object(archive)
-    return OWN_SURROUNDINGS.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"
+    return OWN_SURROUNDINGS.digest(archive) if known and equals_object(str(archive), known) else f"then {known}"

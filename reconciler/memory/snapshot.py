@@ -40,7 +40,7 @@ class Snapshot:
     commit: str
     _files: dict[str, _BlobEntry] = field(default_factory=dict, repr=False)
 
-    def manifests(self, paths: Sequence[Path]) -> dict[str, str]:
+    def manifests(self, manifest_paths: Sequence[Path]) -> dict[str, str]:
         """Return the object ID of each manifest at and below some paths at that revision, by its path.
 
         The paths need not have existed then.
@@ -50,7 +50,7 @@ class Snapshot:
         """
         names: dict[str, str] = {}
         seen = {self._within(Path(CONFIGURATION))}
-        for path in paths:
+        for path in manifest_paths:
             start = self._within(path)
             if start == ".." or start.startswith("../"):
                 raise ConfigurationError(f"--since {self.revision}: {path} is not in the git repository {self.top}")
@@ -84,14 +84,14 @@ class Snapshot:
         """Return a path relative to the repository; one outside begins with `..`."""
         return _relative(os.path.realpath(path), self.top)
 
-    def _below(self, inner: str, shown: str, visited: set[str]) -> Iterator[tuple[str, str]]:
+    def _below(self, inner: str, shown_path: str, visited: set[str]) -> Iterator[tuple[str, str]]:
         """Yield the manifests at or below a path, relative to the repository, each with the path to show.
 
         No folder is visited twice, as on disk: a few links in each of a few folders would make millions of paths.
         """
         inner = self._target(inner)
         if inner in self._files:
-            yield inner, shown
+            yield inner, shown_path
             return
         visited.add(inner)
         prefix = f"{inner}/" if inner else ""
@@ -99,7 +99,7 @@ class Snapshot:
             if not name.startswith(prefix):
                 continue
             rest = name.removeprefix(prefix)
-            below = os.path.normpath(f"{shown}/{rest}")
+            below = os.path.normpath(f"{shown_path}/{rest}")
             if is_manifest(rest):
                 yield self._target(name), below
             elif entry.mode == LINK and is_manifest(f"{rest}/any.yaml"):
@@ -117,13 +117,13 @@ class Snapshot:
             inner = _relative(self.top / Path(inner).parent / target, self.top)
         return ".."
 
-    def _contents(self, objects: Sequence[str]) -> list[bytes]:
+    def _contents(self, object_ids: Sequence[str]) -> list[bytes]:
         """Read objects with one process."""
-        if not objects:
+        if not object_ids:
             return []
-        done = _git(self.top, ["cat-file", "--batch"], "\n".join(objects).encode() + b"\n")
+        done = _git(self.top, ["cat-file", "--batch"], "\n".join(object_ids).encode() + b"\n")
         answer, contents, at = done.stdout, [], 0
-        for _ in objects:
+        for _ in object_ids:
             end = answer.find(b"\n", at)
             if done.returncode or not (size := answer[at:end].split()[-1]).isdigit():
                 raise ConfigurationError(
@@ -135,12 +135,12 @@ class Snapshot:
         return contents
 
 
-def is_as_then(path: str, then: str) -> bool:
+def equals_object(path: str, expected_id: str) -> bool:
     """Whether a file on disk, which is read in pieces, equals an object of the repository."""
     try:
         with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            return hashlib.file_digest(file, lambda: _begun(size, then)).hexdigest() == then
+            return hashlib.file_digest(file, lambda: _begun(size, expected_id)).hexdigest() == expected_id
     except OSError:
         return False
 

@@ -147,12 +147,12 @@ class Store:
             return Stored(commit, Inventory(self.service), other_service=inventory.service)
         return Stored(commit, inventory, warnings)
 
-    def write(self, stored: Stored, change: Callable[[Inventory], Inventory], apply: Apply) -> str:
+    def write(self, stored: Stored, amendment: Callable[[Inventory], Inventory], apply: Apply) -> str:
         """Change the list, whatever others have changed meanwhile, and return the commit.
 
         Args:
             stored: as it was read last.
-            change: makes our changes on top of a list.
+            amendment: makes our changes on top of a list.
             apply: what the commit tells of.
 
         Raises:
@@ -162,7 +162,7 @@ class Store:
         for number in range(1, MAX_PUSH_ATTEMPTS + 1):
             if stored.other_service:
                 raise InventoryNotStored(_not_stored(f"the branch has the list of {stored.other_service}"))
-            commit, refusal = self.place.put(inventory_text(change(stored.inventory)), stored.commit, apply)
+            commit, refusal = self.place.put(inventory_text(amendment(stored.inventory)), stored.commit, apply)
             if commit:
                 return commit
             try:
@@ -349,17 +349,17 @@ def open_inventory(store: Store, ancestry: Ancestry | None, obstacle: str, most:
     return OpenInventory(stored, store, ancestry, obstacle, lines, applies=log if most else None)
 
 
-def last_applies(place: InventoryPlace, most: int) -> tuple[Apply, ...]:
+def last_applies(inventory_place: InventoryPlace, most: int) -> tuple[Apply, ...]:
     """Return the last applies, the latest first; none if there is no branch.
 
     Raises:
         InventoryUnreadable: the branch cannot be fetched, or holds anything else.
     """
-    commit = place.last()
+    commit = inventory_place.last()
     if not commit:
         return ()
-    content(place.repository, place.branch, commit)  # a branch with anything else is not read
-    return applies(place.repository, commit, most)
+    content(inventory_place.repository, inventory_place.branch, commit)  # a branch with anything else is not read
+    return applies(inventory_place.repository, commit, most)
 
 
 def _not_stored(reason: str) -> str:

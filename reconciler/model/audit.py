@@ -50,11 +50,11 @@ class Traced:
     names: tuple[Key, ...] = ()
     removed: bool = False
 
-    def has_left(self, live: Json) -> bool:
+    def is_still_set(self, value: Json) -> bool:
         """Return whether a field still has the value that the event set."""
-        if isinstance(self.value, list) and isinstance(live, list) and len(self.value) == len(live):
-            return all(entry is None or entry in live for entry in self.value)
-        return bool(self.value == live)
+        if isinstance(self.value, list) and isinstance(value, list) and len(self.value) == len(value):
+            return all(entry is None or entry in value for entry in self.value)
+        return bool(self.value == value)
 
 
 Trace = Callable[[AuditEvent], Iterable[Traced]]

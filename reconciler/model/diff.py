@@ -1,7 +1,7 @@
 """The comparison of resources: `differences`, the result of an update (`become`), and objects as read. Pure."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -48,13 +48,13 @@ def fields_of(resource: Resource) -> Fields:
     return fields
 
 
-def resource_of(model: type[Kept], fields: Fields) -> Kept:
+def resource_of(resource_type: type[Kept], fields: Fields) -> Kept:
     """Return the resource of which `fields_of` returns these fields.
 
     Raises:
         ValidationError, TypeError: there is none.
     """
-    return model.model_validate(_nested(fields))
+    return resource_type.model_validate(_nested(fields))
 
 
 def restorable(model: type[Resource], fields: Fields) -> tuple[Resource, Fields]:
@@ -109,12 +109,12 @@ def is_in_order(model: type[Resource], name: str, live: Fields, minimum: Fields)
     return strictness in (Strictness.STRICTER, Strictness.EQUAL) or model.is_moot(name, live)
 
 
-def called_alike(wanted: Fields, record: LiveRecord) -> Fields:
+def called_alike(declared_fields: Fields, record: LiveRecord) -> Fields:
     """Return the fields of an object, whose entries have the spellings of the declared ones: ID or name."""
     known = dict(fields_of(record.resource))
     for name, rows in record.entries.items():
-        if name in known and isinstance(wanted.get(name), list):
-            known[name] = called_as(wanted[name], rows, known[name])
+        if name in known and isinstance(declared_fields.get(name), list):
+            known[name] = called_as(declared_fields[name], rows, known[name])
     return known
 
 
@@ -131,21 +131,21 @@ def _is_unshown(name: str, value: Json, record: LiveRecord, after: Fields) -> bo
     return field in record.unshown and (value is None or record.unshown[field] not in after)
 
 
-def _agree(wanted: Resource, live: Resource) -> bool:
+def _agree(wanted: Resource, resource: Resource) -> bool:
     """Return whether no field differs, without converting values to JSON: true for nearly all objects of a fleet."""
     return all(
-        name in live.model_fields_set and _holds(getattr(live, name), getattr(wanted, name))
+        name in resource.model_fields_set and _holds(getattr(resource, name), getattr(wanted, name))
         for name in wanted.model_fields_set - POLICIES
     )
 
 
-def _holds(live: object, wanted: object) -> bool:
-    if isinstance(live, dict) and isinstance(wanted, dict):
-        return live.items() >= wanted.items()
-    return live == wanted
+def _holds(live_value: object, wanted_value: object) -> bool:
+    if isinstance(live_value, dict) and isinstance(wanted_value, dict):
+        return live_value.items() >= wanted_value.items()
+    return live_value == wanted_value
 
 
-def without(wanted: Resource, names: Collection[str]) -> Resource:
+def without(wanted: Resource, names: Iterable[str]) -> Resource:
     """Return a declaration without some fields, which are named as in `fields_of`."""
     if not names:
         return wanted
@@ -161,23 +161,23 @@ def without(wanted: Resource, names: Collection[str]) -> Resource:
     return type(wanted).model_construct(set(kept), **kept)
 
 
-def only(wanted: Resource, names: Collection[str]) -> Resource:
+def only(wanted: Resource, names: Iterable[str]) -> Resource:
     """Return some fields of a declaration, which are named as in `fields_of`."""
     return without(wanted, [name for name in fields_of(wanted) if name not in names])
 
 
-def become(live: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
+def become(resource: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
     """Return the result of an update: all fields set; for mapping fields, the declared keys alone.
 
     Args:
-        live: the live object.
+        resource: the live object.
         wanted: the declared fields.
         unknown: the fields with an unknown live value, which are set only if they are declared.
     """
-    names = [name for name in type(live).model_fields if name not in unknown]
-    whole = {name: value for name in names if not isinstance(value := getattr(live, name), dict)}
+    names = [name for name in type(resource).model_fields if name not in unknown]
+    whole = {name: value for name in names if not isinstance(value := getattr(resource, name), dict)}
     whole |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
-    return type(live).model_construct(set(whole), **whole)
+    return type(resource).model_construct(set(whole), **whole)
 
 
 def as_read(record: LiveRecord) -> AsRead:
@@ -219,11 +219,11 @@ def _list_in(read: AsRead, name: str) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def moved(before: AsRead, now: AsRead) -> str:
+def moved(earlier_read: AsRead, later_read: AsRead) -> str:
     """Return the changes since an object was read, as `state: active -> closed`; empty if there are none."""
-    if before == now:
+    if earlier_read == later_read:
         return ""
-    was, is_now = _plain(before), _plain(now)
+    was, is_now = _plain(earlier_read), _plain(later_read)
     both = {**dict.fromkeys(was), **is_now}
     after = {name: both[name] for name in both if name not in was.keys() & is_now.keys() or was[name] != is_now[name]}
     return ", ".join(steps({name: was.get(name) for name in after}, after))

@@ -79,7 +79,7 @@ class Siblings:
     identity: Callable[[Key], Key] = lambda name: name
 
     @classmethod
-    def of(cls, part: "Collection", live: Iterable[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
+    def of(cls, part: "Collection", live: Sequence[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
         """Return the siblings of a collection, some of them by ID renamed."""
         by_name: dict[Key, list[LiveRecord]] = {}
         words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
@@ -293,9 +293,9 @@ def _replaced(old: Existing, cover: "Cover") -> Requests:
     return (*first, *part.deletion.requests(old), new.post(new.new_name | new.fields), *last)
 
 
-def number_of(name: Json) -> int:
+def number_of(listed_name: Json) -> int:
     """Return the number that stands for an object without an ID, made of its name."""
-    return int.from_bytes(sha256(str(name).encode()).digest()[:6])
+    return int.from_bytes(sha256(str(listed_name).encode()).digest()[:6])
 
 
 def _delete(old: Existing) -> Requests:
@@ -515,9 +515,9 @@ class Writes:
         """Return whether an update creates another object in the place of the one that is there."""
         return self.cover is not None or (renamed and not self.renames and self.create is not None)
 
-    def event(self, state: str) -> dict[str, Json]:
+    def event(self, new_state: str) -> dict[str, Json]:
         """Return the body that leads to a state."""
-        return {"state_event": self.events[state]}
+        return {"state_event": self.events[new_state]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,13 +577,13 @@ class Named:
         """Return the form in which two spellings of a name are equal: names of users and groups ignore case."""
         return name if self.section else name.casefold()
 
-    def rows(self, records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
+    def rows(self, json_records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
         """Read records of whom an object names.
 
         Raises:
             AttributeError, LookupError, TypeError: a record is not what it should be.
         """
-        numbers = [(self.canonical(record[self.key]), record["id"]) for record in records]
+        numbers = [(self.canonical(record[self.key]), record["id"]) for record in json_records]
         if not all(type(number) is int and isinstance(name, str) for name, number in numbers):
             raise TypeError(numbers)
         return tuple(entries.EntryRow(number, name) for name, number in numbers)
@@ -602,6 +602,8 @@ class Relations:
         entries: the fields that hold `Entries`, each with the key of the list in the service's record. An update adds
             and removes entries by their IDs.
         named: the fields that hold names where requests hold IDs. A list is sent whole.
+        flaw: takes the name and the fields of an object as they will be, and its live object, if there is one; returns
+            the reason why those whom it names leave it without effect; empty if there is none.
     """
 
     refers: tuple[str, ...] = ()
@@ -609,6 +611,7 @@ class Relations:
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     entries: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, Named] = field(default_factory=dict)
+    flaw: Callable[[Key, Mapping[str, Json], LiveRecord | None], str] = lambda _name, _fields, _live: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -733,16 +736,16 @@ class Collection:
             **more,
         )
 
-    def _ownership(self, record: LiveRecord, access: Access, entry: Mapping[str, Json]) -> dict[str, Any]:
+    def _ownership(self, record: LiveRecord, access: Access, fields: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
-        secret = entry.get(access.secret)
+        secret = fields.get(access.secret)
         ours = isinstance(secret, str) and access.is_complete(secret)
-        owner = entry.get("owner")
+        owner = fields.get("owner")
         username = owner.get("username") if isinstance(owner, dict) else None
         return {
             "ours": ours,
             "owner": _text(username),
-            "last_used": _text(entry.get("last_used")),
+            "last_used": _text(fields.get("last_used")),
             "read_only": record.read_only
             if ours
             else {**record.read_only, "renamed_from": ANOTHERS.format(self.title)},
@@ -760,22 +763,22 @@ class Collection:
             if isinstance(value, tuple):
                 yield name, named, value
 
-    def with_ids(self, fields: dict[str, Json], ids: FieldIds) -> dict[str, Json]:
+    def with_ids(self, fields: dict[str, Json], field_ids: FieldIds) -> dict[str, Json]:
         """Return fields as requests hold them: IDs under their key in the place of names."""
         lists = {name: fields.pop(name) for name in self.relations.named if isinstance(fields.get(name), list)}
         named = self.relations.named
         return fields | {
-            named[field].sent: [number for name in names for number in ids.named[field, name]]
+            named[field].sent: [number for name in names for number in field_ids.named[field, name]]
             for field, names in lists.items()
         }
 
-    def number(self, entry: Mapping[str, Json]) -> Json:
+    def number(self, fields: Mapping[str, Json]) -> Json:
         """Return the ID of an object, or what stands for it.
 
         Raises:
             KeyError: the service does not show it.
         """
-        return entry[self.id_field] if self.id_field else number_of(entry[self.key])
+        return fields[self.id_field] if self.id_field else number_of(fields[self.key])
 
     def page_of(self, record: LiveRecord) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
@@ -811,24 +814,24 @@ class Collection:
         promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited), tuple(hidden))
 
-    def with_names(self, live: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
+    def with_names(self, own_objects: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""
         if not self.relations.refers:
-            return live
-        names = self.unique_name_of(live)
-        return tuple(replace(record, resource=self.referring(record.resource, names)) for record in live)
+            return own_objects
+        names = self.unique_name_of(own_objects)
+        return tuple(replace(record, resource=self.referring(record.resource, names)) for record in own_objects)
 
-    def unique_name_of(self, live: Iterable[LiveRecord]) -> dict[Key, Key]:
+    def unique_name_of(self, live: Sequence[LiveRecord]) -> dict[Key, Key]:
         """Return by ID the name of each object that shares it with no other."""
         by_name: dict[Key, list[LiveRecord]] = {}
         for record in live:
             by_name.setdefault(self.identity(record.names[0]), []).append(record)
         return {record.id: record.names[0] for record, *others in by_name.values() if record.id and not others}
 
-    def referring(self, resource: Resource, names: Mapping[Key, Key]) -> Resource:
+    def referring(self, resource: Resource, replacements: Mapping[Key, Key]) -> Resource:
         """Return a resource whose references are replaced by others."""
         refers = [name for name in self.relations.refers if name in resource.model_fields_set]
-        changed = {name: names[value] for name in refers if (value := getattr(resource, name)) in names}
+        changed = {name: replacements[value] for name in refers if (value := getattr(resource, name)) in replacements}
         return resource.model_copy(update=changed) if changed else resource
 
     def references(self, resource: Resource) -> dict[str, Key]:
@@ -856,9 +859,13 @@ class Collection:
         return f"a {word} must not be blank"
 
 
-def _promotable(candidates: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
-    """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
-    ordered = sorted(candidates, key=lambda other: other[:2])
+def _promotable(numbered_records: Sequence[tuple[int, int, str, LiveRecord]]) -> LiveRecord:
+    """Return the object to promote of several with one name: the oldest object of the oldest target.
+
+    Args:
+        numbered_records: of each object the target's ID, its own ID, the target's name, and the object.
+    """
+    ordered = sorted(numbered_records, key=lambda namesake: namesake[:2])
     owner_id, _, _, record = ordered[0]
     return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 

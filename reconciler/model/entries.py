@@ -139,10 +139,10 @@ class Subject(BaseModel):
         return who, name.casefold() if isinstance(name, str) and who != "deploy_key" else name
 
 
-def _as_tuple(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        return value
-    for entry in value:
+def _as_tuple(raw: object) -> object:
+    if not isinstance(raw, list | tuple):
+        return raw
+    for entry in raw:
         is_one = (
             isinstance(entry, dict)
             and len(entry) == 1
@@ -151,16 +151,16 @@ def _as_tuple(value: object) -> object:
         )
         if not (is_one or isinstance(entry, Subject) or entry in ROLES.values()):
             raise ValueError(_entry_advice(entry))
-    return tuple(value)
+    return tuple(raw)
 
 
-def _entry_advice(entry: object) -> str:
+def _entry_advice(raw: object) -> str:
     """Return the fault of an entry; for one in the words of the service's API, the spelling to write."""
-    if not isinstance(entry, dict):
-        return _role_advice(entry)
-    if len(entry) != 1:
+    if not isinstance(raw, dict):
+        return _role_advice(raw)
+    if len(raw) != 1:
         return AN_ENTRY
-    ((key, value),) = entry.items()
+    ((key, value),) = raw.items()
     if key in ENTRY_IDS and type(value) is int:
         return f"`{key}: {value}` is `{{{ENTRY_IDS[key]}: {value}}}` here"
     role = ROLES.get(value) if type(value) is int else value
@@ -170,27 +170,27 @@ def _entry_advice(entry: object) -> str:
     return _role_advice(value) if key == "access_level" else AN_ENTRY
 
 
-def _role_advice(entry: object) -> str:
+def _role_advice(raw: object) -> str:
     """Return the message about a value that is no role: the entry to write, if people mean one by it."""
-    if type(entry) is int:
-        return f"`{entry}` is the role `{ROLES[entry]}`" if entry in ROLES else FOREIGN_ROLES.get(entry, AN_ENTRY)
-    if not isinstance(entry, str):
+    if type(raw) is int:
+        return f"`{raw}` is the role `{ROLES[raw]}`" if raw in ROLES else FOREIGN_ROLES.get(raw, AN_ENTRY)
+    if not isinstance(raw, str):
         return AN_ENTRY
-    word, name = " ".join(entry.lower().split()), short(entry[1:].strip())
+    word, name = " ".join(raw.lower().split()), short(raw[1:].strip())
     if word in LEVELS:
         return f"roles are in lower case: `{word}`"
-    if entry.startswith("@") and name:
+    if raw.startswith("@") and name:
         return f"a user is an entry of its own: {{user: {name}}}; a group: {{group: {name}}}"
     return FOREIGN_ROLES.get(word, AN_ENTRY)
 
 
-def _is_blank(name: object) -> bool:
-    return name is None or (isinstance(name, str) and not name.strip())
+def _is_blank(raw_name: object) -> bool:
+    return raw_name is None or (isinstance(raw_name, str) and not raw_name.strip())
 
 
-def _canonical(entries: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
+def _canonical(roles_and_subjects: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
     """Return entries in one order, each once, with names in the one spelling that all spellings are equal to."""
-    plain = {entry if isinstance(entry, str) else Subject(**dict([entry.identity])) for entry in entries}
+    plain = {entry if isinstance(entry, str) else Subject(**dict([entry.identity])) for entry in roles_and_subjects}
     return tuple(sorted(plain, key=lambda entry: _place(entry if isinstance(entry, str) else entry.named())))
 
 
@@ -233,7 +233,7 @@ class EntryRow:
         return {(who, name)} if self.number is None else {(who, name), (who, self.number)}
 
     @property
-    def rehearsed(self) -> Json:
+    def sandbox_entry(self) -> Json:
         """The entry in a state of the sandbox; None for a user whose name cannot be seen."""
         who, name = self.identity
         if who == "role":
@@ -252,28 +252,28 @@ def rows_of(shown: Json) -> tuple[EntryRow, ...]:
     return tuple(_row(entry) for entry in shown)
 
 
-def _row(entry: Mapping[str, Json]) -> EntryRow:
-    number = entry["id"]
+def _row(fields: Mapping[str, Json]) -> EntryRow:
+    number = fields["id"]
     if type(number) is not int:
         raise TypeError(number)
     for who in SUBJECT_KEYS:
-        subject = entry.get(f"{who}_id")
+        subject = fields.get(f"{who}_id")
         if subject is not None:
             if type(subject) is not int:
                 raise TypeError(subject)
             # Of a key the service shows the title; of users and groups, names that no path or request knows.
-            name = entry.get("access_level_description") if who == "deploy_key" else subject
+            name = fields.get("access_level_description") if who == "deploy_key" else subject
             return EntryRow(number, {who: name if isinstance(name, str | int) else subject}, subject)
-    level = entry["access_level"]
+    level = fields["access_level"]
     return EntryRow(number, None if level == NOBODY else ROLES.get(level, f"level {level}"))
 
 
 WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "deploy key"}
 
 
-def word(entry: Subject) -> str:
+def word(entry_subject: Subject) -> str:
     """Return an entry as people say it: `user ada`, `deploy key release`."""
-    return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry, who)) is not None)
+    return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry_subject, who)) is not None)
 
 
 LEVELS: Mapping[str, int] = {role: level for level, role in ROLES.items()}
@@ -282,45 +282,47 @@ Numbers = Mapping[tuple[str, str | int], int]
 """The IDs of users, groups and keys by `Subject.identity`."""
 
 
-def sent(entry: Role | Subject, numbers: Numbers) -> dict[str, Json]:
+def sent(role_or_subject: Role | Subject, numbers: Numbers) -> dict[str, Json]:
     """Return an entry as requests hold it."""
-    if isinstance(entry, str):
-        return {"access_level": LEVELS[entry]}
-    who, name = entry.identity
+    if isinstance(role_or_subject, str):
+        return {"access_level": LEVELS[role_or_subject]}
+    who, name = role_or_subject.identity
     return {f"{who}_id": name if isinstance(name, int) else numbers[who, name]}
 
 
-def created(entries: Sequence[Role | Subject], numbers: Numbers) -> list[dict[str, Any]]:
+def created(roles_and_subjects: Sequence[Role | Subject], numbers: Numbers) -> list[dict[str, Any]]:
     """Return a list for a creation. The service would take an empty one for its default."""
-    return _each_once(sent(entry, numbers) for entry in entries) or [{"access_level": NOBODY}]
+    return _each_once(sent(entry, numbers) for entry in roles_and_subjects) or [{"access_level": NOBODY}]
 
 
-def merged(entries: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers) -> list[dict[str, Any]]:
+def merged(
+    roles_and_subjects: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers
+) -> list[dict[str, Any]]:
     """Return a list for an update, which adds what has no ID, and removes what is marked so; all else stays."""
-    wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in entries}
+    wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in roles_and_subjects}
     kept = [row for row in rows if not row.spellings.isdisjoint(wanted)]
     removed = [{"id": row.id, "_destroy": True} for row in rows if row.shown is not None and row not in kept]
     there = {spelling for row in kept for spelling in row.spellings}
     return [*removed, *_each_once(sent(entry, numbers) for key, entry in wanted.items() if key not in there)]
 
 
-def _each_once(entries: Iterable[Json]) -> list[Json]:
+def _each_once(json_entries: Iterable[Json]) -> list[Json]:
     """Return entries without repetitions: the service would keep both, or refuse them."""
     once: list[Json] = []
-    for entry in entries:
+    for entry in json_entries:
         once += [] if entry in once else [entry]
     return once
 
 
-def called_as(wanted: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> Json:
+def called_as(declared_entries: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> Json:
     """Return the live entries with the spellings of a declared list: an ID and the name for it are one entry.
 
     Args:
-        wanted: the list, as JSON.
+        declared_entries: the list, as JSON.
         rows: the entries that are there.
         shown: the live entries as JSON, with the spellings of the service.
     """
-    words = [(who, called) for entry in wanted if isinstance(entry, dict) for who, called in entry.items()]
+    words = [(who, called) for entry in declared_entries if isinstance(entry, dict) for who, called in entry.items()]
     if not any(isinstance(called, int) for _, called in words):
         return shown
     entries: list[Json] = []

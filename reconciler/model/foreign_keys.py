@@ -24,18 +24,18 @@ class Alias:
     name: str
     lines: Mapping[Any, str] = field(default_factory=dict)
 
-    def advice(self, key: str, value: object) -> str:
+    def advice(self, key: str, raw: object) -> str:
         """Return the message about this foreign key with a value."""
         if not self.lines:
             return f"`{key}` is `{self.name}` here"
         known = {
             _written(content): f"`{key}: {_written(content)}` is `{line}` here" for content, line in self.lines.items()
         }
-        return known.get(_written(value)) or listed(known.values())
+        return known.get(_written(raw)) or listed(known.values())
 
 
-def _written(value: object) -> str:
-    return str(value).lower()
+def _written(raw: object) -> str:
+    return str(raw).lower()
 
 
 def opposite(name: str) -> Alias:
@@ -68,9 +68,9 @@ EVERYWHERE: ForeignKeys = {
 """Foreign keys that have one answer in every section that does not declare its own."""
 
 
-def foreign_keys(model: type[Any]) -> ForeignKeys:
+def foreign_keys(resource_type: type[Any]) -> ForeignKeys:
     """Return the foreign keys of a resource, with those that have one answer everywhere."""
-    return {**EVERYWHERE, **model.foreign_keys}
+    return {**EVERYWHERE, **resource_type.foreign_keys}
 
 
 def unknown_key(what: str, key: str, value: Any, known: Iterable[str], foreign: ForeignKeys) -> str:

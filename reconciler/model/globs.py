@@ -1,7 +1,7 @@
 """Globs on paths of groups and projects: of one sort, wherever paths are matched."""
 
 import re
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -30,7 +30,7 @@ class Globs:
         folded = path.casefold()
         return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
 
-    def match_any(self, paths: Collection[str], folded: Set[str]) -> bool:
+    def match_any(self, paths: Iterable[str], folded: Set[str]) -> bool:
         """Return whether one of them matches one of some full paths, which are given in lower case too."""
         return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
 
@@ -50,11 +50,11 @@ _Pattern = Sequence[Callable[[str], object] | None]
 """What matches each part of a path; None stands for any number of parts."""
 
 
-def _matches(pattern: _Pattern, parts: Sequence[str]) -> bool:
+def _matches(matchers: _Pattern, path_parts: Sequence[str]) -> bool:
     reached = {0}
-    for match in pattern:
+    for match in matchers:
         if match is None:
-            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+            reached = set(range(min(reached, default=len(path_parts) + 1), len(path_parts) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(parts) and match(parts[at])}
-    return len(parts) in reached
+            reached = {at + 1 for at in reached if at < len(path_parts) and match(path_parts[at])}
+    return len(path_parts) in reached

@@ -31,6 +31,11 @@ Source = Literal["change", "service", "pending"]
 """Why a difference is there: the manifests have changed since the revision of `--since`; somebody has changed the
 service since the target was applied; or manifests were merged and not applied."""
 
+Effect = Literal["loosens", "tightens", "both"]
+"""What a change does to protection."""
+
+EFFECT_WORDS: Mapping[Effect, str] = {"loosens": "loosens", "tightens": "tightens", "both": "loosens and tightens"}
+
 RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 RUN_ENDED = "the run ended before this change"
 """The reasons of the outcomes that a signal leaves."""
@@ -143,6 +148,8 @@ class Keep:
         id: the ID of the object; None for a settings section.
         after: of such a section, its declared fields: it is planned again after the group was changed.
         prune: whether its section is authoritative.
+        adopted: whether it is an object that the inventory has never listed: somebody else may have created it.
+        owner: the username of its owner, if that is somebody else and the service shows it.
         at_least: the fields of such a section that may be stricter.
     """
 
@@ -150,6 +157,8 @@ class Keep:
     id: int | None = None
     after: Fields = dataclass_field(default_factory=lambda: NOTHING)
     prune: bool = False
+    adopted: bool = False
+    owner: str = ""
     at_least: tuple[str, ...] = ()
 
 
@@ -271,6 +280,13 @@ class ChangedByData(TypedDict):
     """When, UTC."""
 
 
+class EffectData(TypedDict):
+    """The data of a note `effect`."""
+
+    effect: Effect
+    """What the change does to protection."""
+
+
 class UnusedNamesData(TypedDict):
     """The data of a note `unused_names`."""
 
@@ -349,6 +365,7 @@ class RenameData(TypedDict):
 DATA: Mapping[str, type] = {
     "at_least": AtLeastData,
     "changed_by": ChangedByData,
+    "effect": EffectData,
     "excepted": ExceptedData,
     "inherited": InheritedData,
     "page": PageData,
@@ -428,17 +445,17 @@ def hints(*sentences: str) -> Iterator[Note]:
     return (Note("hint", sentence) for sentence in sentences if sentence)
 
 
-def pages(page: str) -> Iterator[Note]:
+def pages(page_path: str) -> Iterator[Note]:
     """Yield a note with the web page of an object, below that of its target; none if it has none."""
-    if page:
-        yield Note("page", data={"page": page})
+    if page_path:
+        yield Note("page", data={"page": page_path})
 
 
-def unused_names(names: Sequence[Key]) -> Iterator[Note]:
+def unused_names(former_names: Sequence[Key]) -> Iterator[Note]:
     """Yield a note that nothing has one of the declared former names, if there are any."""
-    if names:
-        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
-        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(names)})
+    if former_names:
+        called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in former_names)
+        yield Note("unused_names", f"nothing named {called} to rename", {"names": list(former_names)})
 
 
 def minimum_notes(after: Fields, at_least: Collection[str]) -> Iterator[Note]:
@@ -465,6 +482,28 @@ def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Cha
     """Return a change whose only note of a code has these data; None for no such note."""
     others = tuple(note for note in change.notes if note.code != code)
     return replace(change, notes=others if data is None else (*others, Note(code, data=data)))
+
+
+def with_effect(change: Change, effect: Effect | None) -> Change:
+    """Return a change whose only note of its effect on protection is this one; None for no effect."""
+    others = tuple(note for note in change.notes if note.code != "effect")
+    own = () if effect is None else (Note("effect", EFFECT_WORDS[effect], {"effect": effect}),)
+    return replace(change, notes=(*others, *own))
+
+
+def effect_of(change: Change) -> Effect | None:
+    """Return the effect of a change on protection; None for no effect, or where it is unknown."""
+    return next((cast("EffectData", note.data)["effect"] for note in notes_of(change, "effect")), None)
+
+
+def loosens(change: Change) -> bool:
+    """Return whether a change loosens protection, whatever else it does."""
+    return effect_of(change) in ("loosens", "both")
+
+
+def tightens(change: Change) -> bool:
+    """Return whether a change tightens protection, whatever else it does."""
+    return effect_of(change) in ("tightens", "both")
 
 
 def notes_of(change: Change, code: str) -> Iterator[Note]:
@@ -499,9 +538,9 @@ def makes(change: Change) -> TypeGuard[Create | Update]:
     return isinstance(change, Create)
 
 
-def makes_anew(change: Update) -> bool:
+def makes_anew(update: Update) -> bool:
     """Return whether an update creates an object under another name, and deletes the old one."""
-    return change.renamed_from is not None and change.requests[0].method == "POST"
+    return update.renamed_from is not None and update.requests[0].method == "POST"
 
 
 def object_of(change: Change) -> tuple[str, str, int | None]:

@@ -16,6 +16,7 @@ from reconciler.model.audit import Trace
 from reconciler.model.direction import Strictness
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.foreign_keys import Alias, unknown_key
+from reconciler.model.in_effect import InEffect
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Wanted
 from reconciler.model.targets import Key, Level
@@ -26,13 +27,13 @@ Part = Singleton | Collection
 ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _as_day(value: object) -> object:
-    if not (isinstance(value, str) and ISO_DAY.fullmatch(value)):
-        return value
+def _as_day(raw: object) -> object:
+    if not (isinstance(raw, str) and ISO_DAY.fullmatch(raw)):
+        return raw
     try:
-        return date.fromisoformat(value)
+        return date.fromisoformat(raw)
     except ValueError as error:
-        raise ValueError(f"not a day of the calendar: {value}") from error
+        raise ValueError(f"not a day of the calendar: {raw}") from error
 
 
 GivenDay = Annotated[date, BeforeValidator(_as_day, json_schema_input_type=str)]
@@ -102,7 +103,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class ReadSection:
     """The live objects of one section of one target, for a state of the sandbox.
 
     Attributes:
@@ -115,9 +116,9 @@ class Rehearsed:
     username: str
     parts: Mapping[str, tuple[LiveRecord, ...]]
 
-    def fields(self, part: str) -> dict[str, Json]:
+    def fields(self, part_name: str) -> dict[str, Json]:
         """Return the fields of a settings record; none if it could not be read."""
-        return next((as_json(record.resource) for record in self.parts.get(part, ())), {})
+        return next((as_json(record.resource) for record in self.parts.get(part_name, ())), {})
 
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
@@ -125,25 +126,25 @@ class Rehearsed:
             {
                 **({part.id_field: record.id} if part.id_field else {}),
                 part.key: record.names[0],
-                **_rehearsed(part, record),
+                **_sandbox_fields(part, record),
             }
             | ({"created_at": record.created_at.isoformat()} if record.created_at else {})
             | ({"owner": self.username if record.ours else None} if part.secret_field else {})
             for record in self.parts.get(part.name, ())
         ]
 
-    def numbers(self, part: str) -> list[int]:
+    def numbers(self, part_name: str) -> list[int]:
         """Return the IDs of the objects of a part."""
-        return sorted({record.id for record in self.parts.get(part, ()) if record.id is not None})
+        return sorted({record.id for record in self.parts.get(part_name, ()) if record.id is not None})
 
 
-def _rehearsed(part: Collection, record: LiveRecord) -> dict[str, Json]:
+def _sandbox_fields(part: Collection, record: LiveRecord) -> dict[str, Json]:
     """Return the fields of an object, with the entries of its lists as the service keeps them."""
     fields = as_json(record.resource)
     for name, key in part.relations.entries.items():
         fields.pop(name, None)
         rows = record.entries.get(name, ())
-        fields[key] = [entry for row in rows if (entry := row.rehearsed) is not None]
+        fields[key] = [entry for row in rows if (entry := row.sandbox_entry) is not None]
     return fields
 
 
@@ -167,9 +168,9 @@ class Kind:
             below it is read and planned again.
         join: the section value of the names of its objects, by part: the way back from `split`, for exports; None where
             each part stands under its own name.
-        beneath: what remains of a lower layer's section under an upper layer's, as both are written.
-        rehearsal: how what was read of the section stands in a state of the sandbox; None where each part stands there
-            under its own name.
+        remainder: returns what remains of a lower layer's section under an upper layer's, as both are written.
+        to_sandbox: returns the section of a sandbox state from live objects; None where each part has its own name
+            there.
         needs: what the service asks of whoever reads and writes it.
         pages: by level, the page of the service's web interface that shows the section, with `{target}` for the page
             of the target; without it, the page is the same for all.
@@ -181,6 +182,7 @@ class Kind:
             objects of it.
         protects: whether its objects protect something. Whatever writes manifests writes them whole, for a field that
             is left out is not watched.
+        in_effect: how its rules hold together, where several may match one name; None where each holds by itself.
     """
 
     name: str
@@ -192,8 +194,8 @@ class Kind:
     split: Callable[[Any, bool], Mapping[str, Wanted]] | None = None
     inherits: Callable[[Mapping[str, Json]], Mapping[str, Json]] | None = None
     join: Callable[[Mapping[str, list[Key]]], Mapping[str, Any]] | None = None
-    beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
-    rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None
+    remainder: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
+    to_sandbox: Callable[[ReadSection], Mapping[str, Json]] | None = None
     needs: Needs = Needs()
     pages: Mapping[Level, str] = field(default_factory=dict)
     arrives_in: str = ""
@@ -201,10 +203,16 @@ class Kind:
     trace: Trace | None = None
     in_repository: bool = False
     protects: bool = False
+    in_effect: InEffect | None = None
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether a change of it may loosen or tighten protection."""
+        return self.protects or any(part.model.admits or part.model.directions for part in self.parts)
 
     def presence(self, part: Part) -> Strictness:
         """Return whether protection is stricter with an object of a part than without it."""
@@ -212,14 +220,14 @@ class Kind:
             return Strictness.LOOSER
         return Strictness.STRICTER if self.protects else Strictness.EQUAL
 
-    def wanted(self, section: Any, *, prune: bool) -> Mapping[str, Wanted]:
+    def wanted(self, section_value: Any, *, prune: bool) -> Mapping[str, Wanted]:
         """Return the declarations of each part in a checked section value."""
-        return self.split(section, prune) if self.split else {self.parts[0].name: section}
+        return self.split(section_value, prune) if self.split else {self.parts[0].name: section_value}
 
-    def rehearsed(self, read: Rehearsed) -> Mapping[str, Json]:
+    def sandbox_section(self, read: ReadSection) -> Mapping[str, Json]:
         """Return the live section in the form of a state of the sandbox."""
-        if self.rehearsal:
-            return self.rehearsal(read)
+        if self.to_sandbox:
+            return self.to_sandbox(read)
         return {
             part.name: read.items(part) if isinstance(part, Collection) else read.fields(part.name)
             for part in self.parts
@@ -235,7 +243,7 @@ class Kind:
 Kinds = Mapping[str, Kind]
 """All kinds by name, in the order of their sections in a plan."""
 
-ELSEWHERE = frozenset(
+FOREIGN_SECTIONS = frozenset(
     {"badges", "deploy_keys", "files", "group_badges", "group_hooks", "group_labels", "group_ldap_links"}
     | {"group_members", "group_push_rules", "group_saml_links", "group_service_account", "group_settings"}
     | {"group_variables", "hooks", "project_service_account"}
@@ -251,6 +259,6 @@ def unknown_kind(name: str, kinds: Iterable[Kind], known: Iterable[str]) -> str:
     foreign = {word: Alias(kind.name) for kind in kinds for word in kind.foreign_names}
     names = list(known)
     name = name.removeprefix("gitlab_")
-    if name in ELSEWHERE and name not in foreign:
+    if name in FOREIGN_SECTIONS and name not in foreign:
         return f"unknown section `{name}`; {KNOWN_ARE}{listed(names)}"
     return unknown_key("section", name, None, names, foreign)

@@ -5,7 +5,7 @@ in it as a problem. `engine.compare` makes the list of each target, and `engine.
 same list, in which an outcome stands for each change. Begin with `TargetPlan`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from typing import Any
@@ -99,7 +99,7 @@ class TargetPlan(Seen):
             items[section_of(item)].append(item)
         return {name: tuple(own) for name, own in items.items()}
 
-    def only(self, sections: Collection[str]) -> "TargetPlan":
+    def only(self, sections: Iterable[str]) -> "TargetPlan":
         """Return the target without its other sections."""
         numbers = {name: number for name, number in self.sections.items() if name in sections}
         return replace(self, sections=numbers, items=tuple(item for item in self.items if section_of(item) in sections))
@@ -190,11 +190,11 @@ class TargetPlan(Seen):
         return finding
 
 
-def known_ids(targets: Iterable[Seen]) -> dict[Reference, int]:
+def known_ids(seen_targets: Iterable[Seen]) -> dict[Reference, int]:
     """Return the numeric IDs of the targets that are named by path, as far as they are known."""
     return {
         Reference(seen.target.level, seen.target.ref.casefold()): seen.id
-        for seen in targets
+        for seen in seen_targets
         if isinstance(seen.target.ref, str) and seen.id is not None
     }
 
@@ -224,7 +224,7 @@ def _only_field(change: Change) -> str | None:
     return fields[0] if len(fields) == 1 else None
 
 
-def in_order_of_actions(steps: Iterable[Step]) -> tuple[Change, ...]:
+def in_order_of_actions(steps: Sequence[Step]) -> tuple[Change, ...]:
     """Return the changes among some steps: creations, then updates, then deletions.
 
     So nothing is unprotected in between.
@@ -266,10 +266,10 @@ class Plan:
     def numbered(self, ids: Mapping[Reference, int | Obstacle]) -> "Plan":
         """Return the plan with the numeric IDs of the targets that are named by path, as far as they are known."""
 
-        def known(target: TargetPlan) -> TargetPlan:
-            ref = target.target.ref
-            number = ids.get(Reference(target.target.level, ref.casefold())) if isinstance(ref, str) else None
-            return replace(target, id=number) if isinstance(number, int) else target
+        def known(target_plan: TargetPlan) -> TargetPlan:
+            ref = target_plan.target.ref
+            number = ids.get(Reference(target_plan.target.level, ref.casefold())) if isinstance(ref, str) else None
+            return replace(target_plan, id=number) if isinstance(number, int) else target_plan
 
         return replace(self, targets=tuple(map(known, self.targets)))
 

@@ -13,7 +13,7 @@ class Progress:
 
     Args:
         requests: returns how many requests were made so far.
-        clock: returns seconds.
+        seconds_clock: returns seconds.
 
     Attributes:
         stage: what is being done, such as `reading`.
@@ -23,14 +23,14 @@ class Progress:
         planned: how many changes there are to carry out.
     """
 
-    def __init__(self, requests: Callable[[], int] = int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, requests: Callable[[], int] = int, seconds_clock: Callable[[], float] = monotonic) -> None:
         self.requests = requests
         self.stage = ""
         self.targets = 0
         self.done = 0
         self.changes = self.planned = 0
-        self._clock = clock
-        self._began = clock()
+        self._clock = seconds_clock
+        self._began = seconds_clock()
         self._requests_before = 0
         self._left: Counter[Target] = Counter()
         self._lock = Lock()
@@ -45,22 +45,22 @@ class Progress:
         """How many requests were made since it began."""
         return self.requests() - self._requests_before
 
-    def begin(self, stage: str, steps: Iterable[Target] = (), planned: int = 0) -> None:
+    def begin(self, stage: str, step_targets: Iterable[Target] = (), planned_count: int = 0) -> None:
         """Begin a stage.
 
         Args:
             stage: what will be done.
-            steps: the target of each step there will be.
-            planned: how many changes it is to carry out.
+            step_targets: the target of each step there will be.
+            planned_count: how many changes it is to carry out.
         """
         with self._lock:
-            self._left = Counter(steps)
+            self._left = Counter(step_targets)
             self._began, self._requests_before = self._clock(), self.requests()
-            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned
+            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned_count
 
-    def step(self, target: Target, changes: int = 0) -> None:
+    def step(self, target: Target, change_count: int = 0) -> None:
         """Count a step of a target, and the changes it carried out; after its last step a target is done."""
         with self._lock:
-            self.changes += changes
+            self.changes += change_count
             self._left[target] -= 1
             self.done += self._left[target] == 0

@@ -118,24 +118,24 @@ class _Reader:
         self.groups[-1].add(inner.weight)
         self.at += 1
 
-    def _repeat(self, group: _Group, count: "re.Match[str] | None") -> None:
+    def _repeat(self, regex_group: _Group, count: "re.Match[str] | None") -> None:
         written = count[0] if count else self.text[self.at]
-        if group.repeated:
+        if regex_group.repeated:
             raise ValueError(f"`{written}` repeats a repetition: use a group, `(?:...){written}`")
-        if group.last is None:
+        if regex_group.last is None:
             raise ValueError(f"`{written}` has nothing before it to repeat")
         if count:
             least = int(count[1])
             most = int(count[3]) if count[3] else least
-            if max(least, most) * group.last > MOST_REPEATED:
+            if max(least, most) * regex_group.last > MOST_REPEATED:
                 raise ValueError(f"`{written}` repeats more than {MOST_REPEATED:,} times, nested counts multiplied")
             if most < least:
                 raise ValueError(f"`{written}` ends before it begins")
-            group.last *= max(most, 1)
-            group.weight = max(group.weight, group.last)
+            regex_group.last *= max(most, 1)
+            regex_group.weight = max(regex_group.weight, regex_group.last)
         self.at += len(written)
         self.at += self.text.startswith("?", self.at)
-        group.repeated = True
+        regex_group.repeated = True
 
     def _escape(self) -> None:
         """Read an escape outside a class."""

@@ -52,10 +52,10 @@ class Resource(BaseModel):
         yield from ()
 
 
-def _as_tuple(value: object) -> object:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
+def _as_tuple(raw: object) -> object:
+    if isinstance(raw, str):
+        return (raw,)
+    return tuple(raw) if isinstance(raw, list) else raw
 
 
 OldNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
@@ -76,13 +76,13 @@ LONGEST_DURATION = timedelta(days=36_500)
 """Nobody means a longer one, and arithmetic with dates would fail."""
 
 
-def read_duration(text: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
+def read_duration(raw: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
     """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
 
     Raises:
         ValueError: not a duration, or too long; the message says what would be right.
     """
-    written = re.fullmatch(f"([0-9]+)([{units}])", text) if isinstance(text, str) else None
+    written = re.fullmatch(f"([0-9]+)([{units}])", raw) if isinstance(raw, str) else None
     if written is None:
         raise ValueError(
             f"a duration is a number followed by {', '.join(units[:-1])} or {units[-1]}, such as {example}"
@@ -100,8 +100,8 @@ def written_duration(duration: timedelta) -> str:
     return f"{seconds // SECONDS_PER_UNIT[unit]}{unit}"
 
 
-def _as_age(value: object) -> object:
-    age = value if isinstance(value, timedelta) else read_duration(value, units="dhm", example="90d")
+def _as_age(raw: object) -> object:
+    age = raw if isinstance(raw, timedelta) else read_duration(raw, units="dhm", example="90d")
     if not age:
         raise ValueError("an age is more than nothing, such as 90d")
     return age
@@ -175,6 +175,8 @@ class LiveRecord:
             are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
         entries: by field, the rows of `Relations.entries`, and those of `Relations.named`, each with its name.
+        eligible: the usernames of those who can fulfil it at present, as the service reports them; None where it does
+            not.
         below: the targets below the one that was read which have it instead, of which a promotion makes one of that
             target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
     """
@@ -194,6 +196,7 @@ class LiveRecord:
     unknown: Mapping[str, Any] = field(default_factory=_nothing)
     unshown: Mapping[str, str] = field(default_factory=_nothing)
     shown: Mapping[str, Any] | None = None
+    eligible: frozenset[str] | None = None
     below: tuple[str, ...] = ()
     entries: Mapping[str, tuple[EntryRow, ...]] = field(default_factory=_nothing)
 
@@ -260,8 +263,8 @@ class Content:
 
 
 @lru_cache(maxsize=MOST_SHARED)
-def _validated(model: type[Resource], content: Content) -> Resource:
-    return model.model_validate(content.value)
+def _validated(model: type[Resource], shown_values: Content) -> Resource:
+    return model.model_validate(shown_values.value)
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:

@@ -176,9 +176,9 @@ class Known(dict[str, tuple[int, ...]]):
     """
 
     def __init__(
-        self, names: Mapping[str, tuple[int, ...]] = MappingProxyType({}), unfit: Mapping[int, str] | None = None
+        self, ids_by_name: Mapping[str, tuple[int, ...]] = MappingProxyType({}), unfit: Mapping[int, str] | None = None
     ) -> None:
-        super().__init__(names)
+        super().__init__(ids_by_name)
         self.unfit = unfit or {}
 
     def has(self, number: int) -> bool:

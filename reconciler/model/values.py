@@ -70,15 +70,15 @@ def empty_of(field: str) -> str:
 
 
 def differing(
-    before: Mapping[str, Json], after: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH
+    former_fields: Mapping[str, Json], new_fields: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH
 ) -> Iterator[tuple[str, str | None, str]]:
     """Yield each place in which fields differ, what is there, None if that is unknown, and what will be, on one line.
 
     Of a list that has entries before and after, the second is None, and the third says which entries come and go.
     """
-    for field, now in after.items():
-        name, was = escaped(field), before.get(field)
-        if field not in before:
+    for field, now in new_fields.items():
+        name, was = escaped(field), former_fields.get(field)
+        if field not in former_fields:
             yield name, None, value(now, longest, empty=empty_of(field))
         elif isinstance(was, list) and isinstance(now, list):
             yield name, *_lists(field, was, now, longest)
@@ -90,44 +90,48 @@ def differing(
             yield name, value(was, longest, start), value(now, longest, start)
 
 
-def steps(before: Mapping[str, Json], after: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH) -> Iterator[str]:
+def steps(
+    former_fields: Mapping[str, Json], new_fields: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH
+) -> Iterator[str]:
     """Yield the differences of fields in words: `state: active -> closed`, `allowed_to_merge: + user ivo`."""
-    for name, was, will_be in differing(before, after, longest):
+    for name, was, will_be in differing(former_fields, new_fields, longest):
         yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
 
 
-def _lists(field: str, was: list[Json], now: list[Json], longest: float) -> tuple[str | None, str]:
+def _lists(field: str, former_entries: list[Json], new_entries: list[Json], longest: float) -> tuple[str | None, str]:
     """Return the differences of two lists in words; at any length, also the new list."""
-    if not (was and now):
-        return value(was, longest, empty=empty_of(field)), value(now, longest, empty=empty_of(field))
-    come, gone = _come_and_gone(_spellings(was), _spellings(now))
+    if not (former_entries and new_entries):
+        return value(former_entries, longest, empty=empty_of(field)), value(new_entries, longest, empty=empty_of(field))
+    come, gone = _added_and_removed(_spellings(former_entries), _spellings(new_entries))
     signed = (*(("+", own) for own in come), *(("-", own) for own in gone))
     news = ", ".join(f"{sign} {entry_words(json.loads(own), longest)}" for sign, own in signed)
-    whole = f"; then {value(now, longest)}" if longest == inf else ""
+    whole = f"; then {value(new_entries, longest)}" if longest == inf else ""
     return None, f"{_shortened(news, longest, 0)}{whole}"
 
 
-def _spellings(entries: list[Json]) -> tuple[str, ...]:
-    return tuple(json.dumps(own, sort_keys=True) for own in entries)
+def _spellings(json_entries: list[Json]) -> tuple[str, ...]:
+    return tuple(json.dumps(own, sort_keys=True) for own in json_entries)
 
 
 @lru_cache(maxsize=1024)
-def _come_and_gone(was: tuple[str, ...], now: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+def _added_and_removed(
+    former_spellings: tuple[str, ...], new_spellings: tuple[str, ...]
+) -> tuple[Sequence[str], Sequence[str]]:
     """Return the entries that only the second of two lists has, and those that only the first has, in their order."""
     from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and many plans need none
 
-    difference = DeepDiff(set(was), set(now), view="tree")
+    difference = DeepDiff(set(former_spellings), set(new_spellings), view="tree")
     come = {level.t2 for level in difference.get("set_item_added", ())}
     gone = {level.t1 for level in difference.get("set_item_removed", ())}
-    return [own for own in now if own in come], [own for own in was if own in gone]
+    return [own for own in new_spellings if own in come], [own for own in former_spellings if own in gone]
 
 
-def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
+def inside(former_value: Json, new_value: Json) -> Iterator[tuple[str, Json, Json]]:
     """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
     from deepdiff import DeepDiff  # noqa: PLC0415 - as above
     from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
 
-    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
+    difference = DeepDiff(former_value, new_value, view="tree", threshold_to_diff_deeper=0)
     levels = [level for levels in difference.values() for level in levels]
     for level in sorted(levels, key=lambda level: str(level.path())):
         path = "".join(
@@ -137,14 +141,10 @@ def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
         yield path, was, will_be
 
 
-def _text(content: str, longest: float, start: int) -> str:
-    shown = _shortened(content, longest, start)
-    is_plain = (
-        content.isprintable()
-        and escaped(content) == content == content.strip() != ""
-        and not MORE_THAN_TEXT.fullmatch(content)
-    )
-    return content if shown == content and is_plain else quoted(shown)
+def _text(text: str, longest: float, start: int) -> str:
+    shown = _shortened(text, longest, start)
+    is_plain = text.isprintable() and escaped(text) == text == text.strip() != "" and not MORE_THAN_TEXT.fullmatch(text)
+    return text if shown == text and is_plain else quoted(shown)
 
 
 def _start(before: str, after: str, longest: float) -> int:

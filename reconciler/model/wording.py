@@ -38,9 +38,9 @@ def one(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeioAEIO' else 'a'} {noun}"
 
 
-def listed(words: Iterable[str], conjunction: str = "and") -> str:
+def listed(terms: Iterable[str], conjunction: str = "and") -> str:
     """Return `a, b and c`."""
-    *most, end = words
+    *most, end = terms
     return f"{', '.join(most)} {conjunction} {end}" if most else str(end)
 
 

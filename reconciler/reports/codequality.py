@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from posixpath import normpath
@@ -56,7 +56,7 @@ def _at_origin(origin: str, message: str) -> LocatedDiagnostic:
     return LocatedDiagnostic(path, int(line), 0, message)
 
 
-def _issues(diagnostics: Iterable[LocatedDiagnostic]) -> str:
+def _issues(diagnostics: Sequence[LocatedDiagnostic]) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
     for diagnostic in diagnostics:

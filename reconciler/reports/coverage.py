@@ -1,7 +1,7 @@
 """The fleet at a glance: the state of each section of each target (`matrix`), and the share in order. Pure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self, TypeVar
@@ -51,7 +51,7 @@ class Share:
     all: int
 
     @classmethod
-    def of(cls, targets: Collection[Target], document: RunDocument) -> Self:
+    def of(cls, targets: Sequence[Target], document: RunDocument) -> Self:
         """Return the share of targets without changes and problems; excepted differences count as in order."""
         return cls(sum(target not in document.differing for target in targets), len(targets))
 
@@ -109,10 +109,10 @@ def matrix(document: RunDocument) -> Matrix:
     # thousands of targets have the same few rows: each row is kept once
     shared: dict[tuple[State, ...], tuple[State, ...]] = {}
 
-    def states(target: Target, sections: Iterable[str]) -> tuple[State, ...]:
+    def states(target: Target, section_names: Iterable[str]) -> tuple[State, ...]:
         own = {
             name: _worst([*_states(by_section[target, name]), *_baseline_states(document.known, target, name)])
-            for name in sections
+            for name in section_names
         }
         whole = own.get("", State.IN_ORDER)
         if SEVERITY[whole] <= SEVERITY[State.CHANGES]:
@@ -132,8 +132,8 @@ def worst_first(fleet: Matrix) -> Matrix:
     ]
     order = sorted(range(len(fleet.sections)), key=lambda number: min(severities[number], SEVERITY[State.EXCEPTED]))
 
-    def reordered(values: tuple[T, ...]) -> tuple[T, ...]:
-        return tuple(values[number] for number in order)
+    def reordered(column_values: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(column_values[number] for number in order)
 
     rows = (replace(row, states=reordered(row.states)) for row in fleet.rows)
     return Matrix(reordered(fleet.sections), tuple(rows))
@@ -164,11 +164,11 @@ def _states(items: Iterable[Item]) -> Iterator[State]:
                 yield State.CHANGES
 
 
-def _baseline_states(known: BaselineShare | None, target: Target, section: str) -> Iterator[State]:
+def _baseline_states(baseline_share: BaselineShare | None, target: Target, section: str) -> Iterator[State]:
     """Yield the states of a section by the differences that a baseline has too."""
-    if known and (target, section) in known.troubled:
+    if baseline_share and (target, section) in baseline_share.troubled:
         yield State.PROBLEM
-    if known and (target, section) in known.changed:
+    if baseline_share and (target, section) in baseline_share.changed:
         yield State.CHANGES
 
 

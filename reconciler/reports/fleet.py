@@ -29,6 +29,7 @@ from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
+from reconciler.reports.audit import NO_AUTHORS, AuditTable, Authors, tables
 from reconciler.reports.fleet_page import (
     AgedDifference,
     Division,
@@ -57,6 +58,9 @@ MAX_LISTED_RUNS = 60
 
 MAX_NAMED_TARGETS = 3
 """How many targets of an entry are named."""
+
+MAX_AUDIT_ROWS = 100
+"""How many rows of each table for an audit are shown; the CSV of `--report audit=DIR` has all."""
 
 MAX_NAMED_TEAMS = 3
 """How many of the teams that lack a section are named."""
@@ -97,13 +101,14 @@ def plan(saved: RunDocument, style: Style) -> str:
     return page(saved, with_run(None, saved), style)
 
 
-def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> str:
+def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE, authors: Authors = NO_AUTHORS) -> str:
     """Return a page about a run and earlier runs.
 
     Args:
         saved: the plan of the run.
         history: the runs, this one included.
         style: has the links of the page.
+        authors: of the exceptions.
     """
     links, view = links_of(saved, style), fleet_page(saved, history)
     target_links, put_back = _TargetLinks(saved, links), [*saved.findings("restored")]
@@ -134,6 +139,7 @@ def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> st
         ages=AGE_NAMES,
         age_rows=[(ages.section, ages.numbers, _day(ages.oldest)) for ages in view.ages],
         exceptions=[*_exceptions(view.exceptions, target_links, links)],
+        tables=[*_audit_tables(saved, authors)],
         applies=None if view.applies is None else [*_applies(view.applies, links)],
         coverage=[*_coverage(view)],
         whole=WHOLE_TARGET,
@@ -266,11 +272,11 @@ def _in_targets(targets: Sequence[Target]) -> str:
     return f"in {listed(counted(sum(target.level is level for target in targets), level) for level in levels)}"
 
 
-def _narrowed(saved: RunDocument, targets: int) -> str:
+def _narrowed(saved: RunDocument, target_count: int) -> str:
     part = f"shard {saved.shard}" if saved.shard else "some targets or sections"
     return (
         f"This run looked at {part}: the numbers, the matrix and the coverage are about these "
-        f"{counted(targets, 'target')}. Differences elsewhere are listed as a run last saw them."
+        f"{counted(target_count, 'target')}. Differences elsewhere are listed as a run last saw them."
     )
 
 
@@ -291,10 +297,10 @@ def _teams(division: Division) -> Iterator[Mapping[str, Json]]:
 
 
 def _exceptions(
-    exceptions: Iterable[EndingException], target_links: _TargetLinks, links: Links
+    ending_exceptions: Iterable[EndingException], target_links: _TargetLinks, links: Links
 ) -> Iterator[tuple[str, str, str, str, str | None, Where]]:
     """Yield the exceptions that end soon: last day, remaining days, excepted fields, reason, link, targets."""
-    for ending in exceptions:
+    for ending in ending_exceptions:
         exception = ending.exception
         item = "" if exception.item is None else f' "{exception.item}"'
         fields = f": {', '.join(exception.fields)}" if exception.fields else ""
@@ -309,15 +315,33 @@ def _exceptions(
         )
 
 
+def _audit_tables(saved: RunDocument, authors: Authors) -> Iterator[tuple[str, str, AuditTable, int]]:
+    """Yield the tables for an audit: an ID, a heading, the first rows as people read them, and how many rows follow."""
+    headings = {
+        "exceptions": "All exceptions",
+        "access": "Access that no manifest declares",
+        "adopted": "Adopted: live before an apply recorded it",
+    }
+    for table in tables(saved, authors):
+        if table.name in headings and table.rows:
+            shown = [tuple("" if cell is None else escaped(str(cell)) for cell in row) for row in table.rows]
+            yield (
+                table.name,
+                headings[table.name],
+                table._replace(rows=tuple(shown[:MAX_AUDIT_ROWS])),
+                max(len(shown) - MAX_AUDIT_ROWS, 0),
+            )
+
+
 def _end_text(days: int) -> str:
     if days < 0:
         return f"ended {counted(-days, 'day')} ago"
     return f"in {counted(days, 'day')}" if days else "today"
 
 
-def _applies(applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str, str | None]]:
+def _applies(past_applies: Iterable[PastApply], links: Links) -> Iterator[Mapping[str, str | None]]:
     """Yield the rows of the last applies."""
-    for apply in applies:
+    for apply in past_applies:
         changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
         notes = [
             f"reverts {short(apply.reverts)}" if apply.reverts else "",

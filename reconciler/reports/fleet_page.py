@@ -279,25 +279,27 @@ def _differences(saved: RunDocument, history: History) -> Iterator[AgedDifferenc
     yield from _unseen_differences(history, {*fingerprints_of(saved)})
 
 
-def _groups(part: DocumentPart, *sorts: str) -> Iterator[EntryGroup[Entry]]:
+def _groups(document_part: DocumentPart, *sorts: str) -> Iterator[EntryGroup[Entry]]:
     """Yield the differences of a part that are of some sorts, equal ones of two or more targets together."""
     for sort in sorts:
-        yield from (group for block in grouped(entries_of(part.items, sort), 2) for group in block.groups)
+        yield from (group for block in grouped(entries_of(document_part.items, sort), 2) for group in block.groups)
 
 
-def _unseen_differences(history: History, now: Set[str]) -> Iterator[AgedDifference]:
+def _unseen_differences(history: History, seen_fingerprints: Set[str]) -> Iterator[AgedDifference]:
     """Yield the differences of earlier runs whose fingerprints this run did not see."""
     equal: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
     for known in history.differences:
-        if not {*known.changes, *known.problems} <= now:
+        if not {*known.changes, *known.problems} <= seen_fingerprints:
             equal[known.since, known.seen, known.section, known.level].append(known)
     for (since, seen, section, level), several in equal.items():
-        unseen = [mark for known in several for mark in (*known.changes, *known.problems) if mark not in now]
+        unseen = [
+            mark for known in several for mark in (*known.changes, *known.problems) if mark not in seen_fingerprints
+        ]
         targets = tuple(dict.fromkeys(Target(level, known.ref) for known in several))
         yield AgedDifference(unseen[0], since, "unseen", section, targets, len(unseen), None, (), seen)
 
 
-def _tasks(saved: RunDocument, exceptions: Sequence[EndingException]) -> Iterator[Task]:
+def _tasks(saved: RunDocument, ending_exceptions: Sequence[EndingException]) -> Iterator[Task]:
     """Yield the tasks: what blocks others first, what can wait last."""
     problems = [group for part in parts_of(saved) for group in _groups(part, "problem")]
     if problems:
@@ -310,14 +312,14 @@ def _tasks(saved: RunDocument, exceptions: Sequence[EndingException]) -> Iterato
         by_kind[kinds.get(source_of(change), "change")].append(change)
     yield from (Task(kind, len(changes), _targets(changes)) for kind, changes in by_kind.items() if changes)
     for kind, has_ended in (("ended", True), ("ending", False)):
-        some = [ending for ending in exceptions if (ending.days < 0) == has_ended]
+        some = [ending for ending in ending_exceptions if (ending.days < 0) == has_ended]
         if some:
             targets = tuple(dict.fromkeys(target for ending in some for target in ending.targets))
             number = sum(len(ending.targets) for ending in some)
             yield Task(cast("TaskKind", kind), number, targets, day=some[0].exception.until)
 
 
-def _targets(entries: Iterable[Entry]) -> tuple[Target, ...]:
+def _targets(entries: Sequence[Entry]) -> tuple[Target, ...]:
     return tuple(dict.fromkeys(map(target_of, entries)))
 
 
@@ -333,10 +335,10 @@ def _ages(differences: Iterable[AgedDifference], now: datetime) -> Iterator[Sect
         yield SectionAges(section, numbers, oldest[section])
 
 
-def _ending_exceptions(targets: Iterable[Seen], today: date) -> Iterator[EndingException]:
+def _ending_exceptions(seen_targets: Iterable[Seen], today: date) -> Iterator[EndingException]:
     """Yield the exceptions that have ended or end soon, by last day; equal ones of several targets once."""
     targets_of: dict[DeclaredException, list[Target]] = defaultdict(list)
-    for target in targets:
+    for target in seen_targets:
         for exception in target.exceptions:
             if exception.until <= today + ENDING_WITHIN:
                 targets_of[exception].append(target.target)
@@ -366,30 +368,33 @@ def _divisions(
 
 def _division(
     label: str,
-    members: Mapping[Target, str],
+    labels_by_target: Mapping[Target, str],
     tally: Mapping[tuple[Target, bool], int],
     oldest: Mapping[Target, datetime],
     in_order: Mapping[Target, bool],
 ) -> Division:
     by_team: dict[str, list[Target]] = defaultdict(list)
-    for target, name in members.items():
+    for target, name in labels_by_target.items():
         by_team[name].append(target)
 
-    def team(name: str, own: Sequence[Target], others: int = 0) -> Team:
+    def team(name: str, team_targets: Sequence[Target], other_count: int = 0) -> Team:
         return Team(
             name,
-            Share(sum(in_order.get(target, False) for target in own), sum(target in in_order for target in own)),
-            sum(tally[target, False] for target in own),
-            sum(tally[target, True] for target in own),
-            min((oldest[target] for target in own if target in oldest), default=None),
-            others,
+            Share(
+                sum(in_order.get(target, False) for target in team_targets),
+                sum(target in in_order for target in team_targets),
+            ),
+            sum(tally[target, False] for target in team_targets),
+            sum(tally[target, True] for target in team_targets),
+            min((oldest[target] for target in team_targets if target in oldest), default=None),
+            other_count,
         )
 
     teams = [team(name, own) for name, own in by_team.items()]
     teams.sort(key=_worst_first)
     unlisted = [target for other in teams[MAX_LISTED_TEAMS:] for target in by_team[other.name]]
     others = [team("", unlisted, len(teams) - MAX_LISTED_TEAMS)] if unlisted else []
-    return Division(label, (*teams[:MAX_LISTED_TEAMS], *others), members)
+    return Division(label, (*teams[:MAX_LISTED_TEAMS], *others), labels_by_target)
 
 
 def _worst_first(team: Team) -> tuple[bool, float, int, str]:

@@ -63,5 +63,5 @@ class Histories:
             refusals.append(refusal)
         return "; ".join(refusals)
 
-    def _written(self, options: list[str], text: str) -> str:
-        return self.repository.run(["hash-object", "-w", *options], text.encode()).stdout.decode().strip()
+    def _written(self, git_options: list[str], text: str) -> str:
+        return self.repository.run(["hash-object", "-w", *git_options], text.encode()).stdout.decode().strip()

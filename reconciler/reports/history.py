@@ -222,24 +222,28 @@ def is_whole(saved: RunDocument) -> bool:
 
 
 def _is_gone(
-    entry: _Entry, sections: Collection[str] | None, unread: Collection[tuple[object, str, str]], *, is_whole: bool
+    history_entry: _Entry,
+    section_names: Collection[str] | None,
+    unread: Collection[tuple[object, str, str]],
+    *,
+    is_whole: bool,
 ) -> bool:
     """Return whether a difference no longer exists, or its section is no longer declared.
 
     Args:
-        entry: a difference that the run has not found.
-        sections: the sections of its target that the run looked at; None if it did not look at the target.
+        history_entry: a difference that the run has not found.
+        section_names: the sections of its target that the run looked at; None if it did not look at the target.
         unread: see `_unread`.
         is_whole: whether the run looked at everything that the manifests declare.
     """
-    if sections is None:
+    if section_names is None:
         return is_whole
-    target = entry.target.identity
-    if not entry.section or (target, "", ANY_PART) in unread:
-        return not entry.section
-    if entry.section not in sections:
+    target = history_entry.target.identity
+    if not history_entry.section or (target, "", ANY_PART) in unread:
+        return not history_entry.section
+    if history_entry.section not in section_names:
         return is_whole
-    return entry.is_problem or (target, entry.section, entry.part) not in unread
+    return history_entry.is_problem or (target, history_entry.section, history_entry.part) not in unread
 
 
 ANY_PART = "*"
@@ -265,9 +269,9 @@ def _new_entries(saved: RunDocument) -> Iterator[_Entry]:
         yield _Entry(place.target, place.section, place.part, at, at, isinstance(line.entry, Finding), line.fingerprint)
 
 
-def _with_first_seen(entry: _Entry, known_entries: Mapping[str, _Entry]) -> _Entry:
-    known = known_entries.get(entry.fingerprint)
-    return entry if known is None else replace(entry, since=known.since)
+def _with_first_seen(history_entry: _Entry, known_entries: Mapping[str, _Entry]) -> _Entry:
+    known = known_entries.get(history_entry.fingerprint)
+    return history_entry if known is None else replace(history_entry, since=known.since)
 
 
 def _entries(history: History) -> Iterator[_Entry]:
@@ -280,9 +284,9 @@ def _entries(history: History) -> Iterator[_Entry]:
             )
 
 
-def _grouped(entries: Iterable[_Entry]) -> Iterator[Differences]:
+def _grouped(history_entries: Iterable[_Entry]) -> Iterator[Differences]:
     """Yield the differences in the form and the order of the document."""
-    for _, group in groupby(sorted(entries, key=lambda entry: entry.place), key=lambda entry: entry.place):
+    for _, group in groupby(sorted(history_entries, key=lambda entry: entry.place), key=lambda entry: entry.place):
         own = list(group)
         changes = sorted(entry.fingerprint for entry in own if not entry.is_problem)
         problems = sorted(entry.fingerprint for entry in own if entry.is_problem)

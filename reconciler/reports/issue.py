@@ -109,8 +109,8 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Kept
                 return author == user and text.startswith(mark)
         return False
 
-    def removal(path: str, duplicate: Record, kept: Record) -> Request | None:
-        text = f"This issue is a duplicate of #{kept['iid']}."
+    def removal(path: str, duplicate: Record, kept_issue: Record) -> Request | None:
+        text = f"This issue is a duplicate of #{kept_issue['iid']}."
         return _closing(path, mark, text) if _is_open(duplicate) else None
 
     query = f"?author_id={user}&order_by=created_at&sort=asc"

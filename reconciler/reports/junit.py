@@ -73,9 +73,9 @@ def _run_remarks(document: RunDocument) -> list[str]:
     return [escaped(advised(item.reason, item.fix)) for item in remarks]
 
 
-def _add_output(element: Element, lines: Sequence[str]) -> None:
-    if lines:
-        SubElement(element, "system-out").text = _valid("\n".join(lines))
+def _add_output(element: Element, output_lines: Sequence[str]) -> None:
+    if output_lines:
+        SubElement(element, "system-out").text = _valid("\n".join(output_lines))
 
 
 def _subject(change: Change) -> str:
@@ -106,12 +106,12 @@ def _case(seen: Seen, items: Sequence[Item], failure_lines: list[str], trouble: 
     return case
 
 
-def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
-    SubElement(case, tag, {"message": message, "type": tag}).text = _valid("\n".join(lines))
+def _add(case: Element, tag: str, message: str, output_lines: Iterable[str]) -> None:
+    SubElement(case, tag, {"message": message, "type": tag}).text = _valid("\n".join(output_lines))
 
 
 def _document(
-    name: str, cases: list[Element], lines: Sequence[str], time: datetime, duration: timedelta = timedelta()
+    name: str, cases: list[Element], output_lines: Sequence[str], time: datetime, duration: timedelta = timedelta()
 ) -> str:
     """Put the tests into a suite with their numbers."""
     numbers = {
@@ -123,7 +123,7 @@ def _document(
     root = Element("testsuites", numbers)
     suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(time)})
     suite.extend(cases)
-    _add_output(suite, lines)
+    _add_output(suite, output_lines)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 

@@ -95,16 +95,16 @@ class Keeper:
             (thing for thing in listed if self._is_numbered(thing) and self.is_ours(thing)), key=self.number_of
         )
 
-    def keep(self, wanted: Callable[[Record | None], Record]) -> KeptThing:
+    def keep(self, fields_of: Callable[[Record | None], Record]) -> KeptThing:
         """Update the oldest one and remove the others, or make one.
 
         Args:
-            wanted: returns the fields to write, given what is there: all of them for nothing, none if it is right.
+            fields_of: returns the fields to write, given what is there: all of them for nothing, none if it is right.
 
         Raises:
             ServiceError: it could not be kept.
         """
-        return until_certain(self.existing, lambda things: self._kept(things, wanted))
+        return until_certain(self.existing, lambda things: self._kept(things, fields_of))
 
     def path_of(self, thing: Record) -> str:
         """Return the path of one thing of the list."""
@@ -114,14 +114,14 @@ class Keeper:
         """Return the number of one thing of the list."""
         return int(thing[self.number])
 
-    def _kept(self, things: list[Record], wanted: Callable[[Record | None], Record]) -> KeptThing:
+    def _kept(self, things: list[Record], fields_of: Callable[[Record | None], Record]) -> KeptThing:
         if not things:
-            made = self.board.send(Request("POST", self.path, wanted(None)))
+            made = self.board.send(Request("POST", self.path, fields_of(None)))
             if not self._is_numbered(made):
                 raise BadAnswer(f"POST {self.path}", f"unexpected response: the {self.title} has no number")
             return KeptThing(self.made, self.number_of(made))
         first, *others = things
-        fields = wanted(first)
+        fields = fields_of(first)
         if fields:
             self.board.send(Request("PUT", self.path_of(first), fields))
         removals = [request for thing in others if (request := self.removal(self.path_of(thing), thing, first))]

@@ -1,7 +1,7 @@
 """The log of applies as columns of text, and as JSON."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from shlex import join
 from typing import Literal
@@ -31,7 +31,7 @@ class Log:
     """The runs of this clone that were killed since the last one that came to its end, the latest first."""
 
 
-def log_text(applies: Sequence[Apply], killed: Iterable[KilledRun] = (), local_reports: Collection[str] = ()) -> str:
+def log_text(applies: Iterable[Apply], killed: Iterable[KilledRun] = (), local_reports: Collection[str] = ()) -> str:
     """Return a line for each run that was killed, and one for each apply, below the names of the columns.
 
     Args:

@@ -137,5 +137,5 @@ def _quotable(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _number(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(float(number))
+def _number(figure: float) -> str:
+    return str(int(figure)) if figure == int(figure) else repr(float(figure))

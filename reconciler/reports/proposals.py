@@ -210,9 +210,9 @@ class _Branch:
                 return _digest(self._changes(parent, head)) == digest
         return False
 
-    def _changes(self, before: str, after: str, folder: str = "") -> Iterator[_Change]:
+    def _changes(self, old_commit: str, new_commit: str, folder: str = "") -> Iterator[_Change]:
         """Yield the files of a folder that differ between two commits; in an empty one, there are none."""
-        sides = [(commit, self._entries(commit, folder) if commit else {}) for commit in (before, after)]
+        sides = [(commit, self._entries(commit, folder) if commit else {}) for commit in (old_commit, new_commit)]
         for path in sorted({path for _, entries in sides for path in entries}):
             pair = [(commit, entries.get(path)) for commit, entries in sides]
             if pair[0][1] == pair[1][1]:
@@ -238,19 +238,19 @@ class _Branch:
         return entries
 
 
-def _committed(branch: _Branch, title: str, digest: str, actions: Sequence[Json]) -> bool:
+def _committed(proposal_branch: _Branch, title: str, digest: str, actions: Sequence[Json]) -> bool:
     """Commit the proposal unless the branch has it already; return whether that was needed."""
 
     def commit(holds: bool | None) -> bool:
         if not holds:
-            branch.commit(title, digest, actions, replaces=holds is not None)
+            proposal_branch.commit(title, digest, actions, replaces=holds is not None)
         return not holds
 
-    return until_certain(lambda: branch.holds(digest), commit)
+    return until_certain(lambda: proposal_branch.holds(digest), commit)
 
 
 def _planned(
-    board: Board, place: ProposalTarget, proposal: Proposal, target: str
+    board: Board, place: ProposalTarget, proposal: Proposal, target_branch: str
 ) -> tuple[Sequence[_Change], Sequence[Json]]:
     """Return the changes of the files, and the action of each for the service.
 
@@ -261,7 +261,7 @@ def _planned(
     changes, moved = [], []
     for path, text in proposal.texts.items():
         before = proposal.before.get(path)
-        file = _read(board, place, path, target)
+        file = _read(board, place, path, target_branch)
         if file is None and before is None:
             actions.append({"action": "create", "file_path": path, "content": text})
             changes.append(_Change(path, None, _blob(text.encode())))
@@ -272,20 +272,20 @@ def _planned(
             actions.append(action)
             changes.append(_Change(path, _blob(content), _blob(new)))
         else:
-            moved.append(f"{path} {_fault(file is not None, before is not None)} {target}")
+            moved.append(f"{path} {_fault(file is not None, before is not None)} {target_branch}")
     if moved:
         raise ConfigurationError(
             f"nothing was committed to {place.project}: {', '.join(moved)}; "
-            f"bring the checkout in line with {target} and try again"
+            f"bring the checkout in line with {target_branch} and try again"
         )
     return changes, actions
 
 
-def _read(board: Board, place: ProposalTarget, path: str, target: str) -> tuple[bytes, str] | None:
+def _read(board: Board, place: ProposalTarget, path: str, target_branch: str) -> tuple[bytes, str] | None:
     """Return the content of a file on the target branch, and the commit it was read at; None if there is none."""
     url = f"{place.url}/repository/files/{quote(path, safe='')}"
     try:
-        file = board.get(f"{url}?{_query(ref=target)}")
+        file = board.get(f"{url}?{_query(ref=target_branch)}")
     except NotFound:
         return None
     match file:
@@ -297,9 +297,9 @@ def _read(board: Board, place: ProposalTarget, path: str, target: str) -> tuple[
     raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
 
 
-def _digest(changes: Iterable[_Change]) -> str:
+def _digest(file_changes: Iterable[_Change]) -> str:
     """Return the SHA-256 (hex) of the changes of a commit."""
-    files = sorted([change.path, change.before, change.after] for change in changes)
+    files = sorted([change.path, change.before, change.after] for change in file_changes)
     return sha256(json.dumps(files).encode()).hexdigest()
 
 
@@ -308,10 +308,10 @@ def _blob(content: bytes) -> str:
     return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _fault(there: bool, expected: bool) -> str:
-    if not there:
+def _fault(exists: bool, is_expected: bool) -> str:
+    if not exists:
         return "is not on"
-    return "differs from" if expected else "is new here, and already on"
+    return "differs from" if is_expected else "is new here, and already on"
 
 
 def _query(**values: str) -> str:

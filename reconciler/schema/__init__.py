@@ -271,9 +271,9 @@ def manifest_schema(kinds: Kinds) -> Schema:
     }
 
 
-def _spec(document: str, kinds: Kinds) -> Schema:
+def _spec(document_kind: str, kinds: Kinds) -> Schema:
     """Return the schema of the spec of a kind of document."""
-    levels = LEVELS_OF[document]
+    levels = LEVELS_OF[document_kind]
     allowed = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
     sections = {name: _section(kind, levels) for name, kind in allowed.items()}
     prunable = [name for name, kind in allowed.items() if kind.prunable]
@@ -291,7 +291,7 @@ def _spec(document: str, kinds: Kinds) -> Schema:
         "anyOf": [{"const": ALL}, {"type": "array", "items": {"enum": [*allowed]}}],
         "examples": [[*allowed][:1]],
     }
-    policies = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document in LEVEL_OF else {})}
+    policies = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document_kind in LEVEL_OF else {})}
     return {
         "properties": {**policies, **sections},
         "additionalProperties": False,

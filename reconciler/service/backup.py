@@ -127,7 +127,7 @@ class Backup:
 
 
 @dataclass(slots=True)
-class Looks:
+class ArchivePolls:
     """The looks for an archive that was asked for.
 
     Attributes:
@@ -142,7 +142,7 @@ class Looks:
     former: str | None = None
     former_at: datetime | None = None
 
-    def judge(self, headers: Mapping[str, str]) -> Backup | None:
+    def archive_of(self, headers: Mapping[str, str]) -> Backup | None:
         """Return the archive that a response has, if it is the one that was asked for, or may be."""
         tag, at = headers.get("etag", ""), parse_date(headers.get("last-modified", ""))
         is_other = self.former is not None and tag != self.former
@@ -153,7 +153,7 @@ class Looks:
             return None
         return Backup(at, is_new)
 
-    def look(self, path: str, file: Path, service: Archives) -> Backup | None:
+    def poll(self, path: str, file: Path, archives: Archives) -> Backup | None:
         """Write the archive to a file if it is there; return None if only an older one is.
 
         Raises:
@@ -165,7 +165,7 @@ class Looks:
 
             def begin(headers: Mapping[str, str]) -> Callable[[bytes], object] | None:
                 nonlocal backup
-                backup = archive = self.judge(headers)
+                backup = archive = self.archive_of(headers)
                 if archive is None:
                     return None
                 write = stack.enter_context(replacing(file))
@@ -177,7 +177,7 @@ class Looks:
                 return take
 
             try:
-                service.download(path, begin)
+                archives.download(path, begin)
             except NotFound:
                 self.vain = True
                 raise
@@ -190,13 +190,13 @@ class Looks:
         return backup
 
 
-def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
+def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
     """Ask the service for an export of a group, wait for it, and write the archive to a file, whole or not at all.
 
     Args:
         group: its path or numeric ID.
         file: gets the mode 0600.
-        service: which.
+        archives: which.
         seconds: how long to wait at most.
         pause: waits for so many seconds, and returns whether the run was stopped.
 
@@ -206,15 +206,15 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
     """
     url = Target(Level.GROUP, group).url
     path = f"{url}export/download"
-    service.send(Request("POST", f"{url}export"))
-    looks = Looks(service.now().replace(microsecond=0))
+    archives.send(Request("POST", f"{url}export"))
+    polls = ArchivePolls(archives.now().replace(microsecond=0))
     pauses: Iterator[float] = chain(EARLY[1:], repeat(PAUSE))
     waited = min(EARLY[0], seconds)
     stopped = pause(waited)
     while not stopped:
         last = ""
         try:
-            backup = looks.look(path, file, service)
+            backup = polls.poll(path, file, archives)
             if backup is not None:
                 return backup
         except NOT_YET as error:
@@ -222,7 +222,7 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
             pauses = repeat(PAUSE) if isinstance(error, RateLimited) else pauses
         rest = next(pauses)
         if waited + rest > seconds:
-            old = looks.former_at and f"; the archive of {looks.former_at:%Y-%m-%d %H:%M:%S %Z} is there"
+            old = polls.former_at and f"; the archive of {polls.former_at:%Y-%m-%d %H:%M:%S %Z} is there"
             raise ServiceError(
                 f"GET {path}",
                 f"no new archive after {waited:g} s{last or old or ''}; the service reports a failed export by mail "

@@ -56,7 +56,7 @@ from reconciler.service.responses import (
     read_response,
     without_secrets,
 )
-from reconciler.service.storage import fetch_elsewhere, read_download
+from reconciler.service.storage import fetch_redirected, read_download
 from reconciler.service.traffic import Traffic, Wait
 from reconciler.service.transport import Connect, open_transport
 
@@ -216,7 +216,7 @@ class Client:
         response = self._exchange(request, "GET", path, None, 1, begin=begin)
         location = redirect(response)
         if location is not None:
-            fetch_elsewhere(f"{self.api_url}/{path}", location, begin, self._ca_file)
+            fetch_redirected(f"{self.api_url}/{path}", location, begin, self._ca_file)
         else:
             read_download(request, response)
 
@@ -305,7 +305,7 @@ class Client:
         if not is_limit and not (pause and error.status in TRANSIENT):
             return seconds
         seconds = pause or min(seconds, self._policy.max_wait)
-        self._limiter.hold(seconds, Wait.RATE_LIMIT if is_limit else Wait.UNAVAILABLE, words)
+        self._limiter.block(seconds, Wait.RATE_LIMIT if is_limit else Wait.UNAVAILABLE, words)
         return 0.0
 
     def _try(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:

@@ -297,8 +297,10 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._begin()
 
     def _learn(self, sent: Sent, seconds: float) -> None:
+        # Two readings of a coarse clock may be equal: no slowness follows from them.
         if seconds <= 0:
             return
+        # Sent under another limit: it shows what is usual for a route that is new, and nothing about this limit.
         if self._before is None or sent.round < self._round:
             self._usual.setdefault(sent.route, (seconds / self._slowness, 1))
         if sent.round < self._round:
@@ -316,7 +318,7 @@ class AdaptiveLimit(ConcurrencyLimit):
             load = self._answers.load
             self._correct_usual(load.slowness)
             self._lift_bar()
-            self._judge(load)
+            self._compare(load)
             self._begin()
         elif self._answers.others >= 2 * self.requests:
             self._correct_usual(self._slowness)
@@ -359,60 +361,62 @@ class AdaptiveLimit(ConcurrencyLimit):
                 self._highest += 1
                 self._barred = self._bar if self._highest < len(LADDER) - 1 else 0
 
-    def _judge(self, load: Load) -> None:
+    def _compare(self, load: Load) -> None:
         if self._before is None:
             self._before = load
             self._try(LEAP)
         elif load.in_flight < BUSY * self.requests:
             return
         elif self._from is None:
-            self._judge_same(self._before, load)
+            self._compare_same(self._before, load)
         elif self._from > self._rung:
-            self._judge_lower(self._from, self._before, load)
+            self._compare_lower(self._from, self._before, load)
         elif self._starting:
-            self._judge_leap(self._from, self._before, load)
+            self._compare_leap(self._from, self._before, load)
         else:
-            self._judge_higher(self._from, self._before, load)
+            self._compare_higher(self._from, self._before, load)
         if self._before.slowness < 1:
             self._rebase_latency(self._before, self._before.slowness)
 
-    def _judge_leap(self, rung_below: int, before: Load, load: Load) -> None:
-        gain = load.worked_on / before.worked_on
-        if gain >= (load.in_flight / before.in_flight) ** FULL_GAIN:
+    def _compare_leap(self, rung_below: int, former_load: Load, load: Load) -> None:
+        gain = load.worked_on / former_load.worked_on
+        if gain >= (load.in_flight / former_load.in_flight) ** FULL_GAIN:
             self._keep(load)
             self._try(LEAP)
             return
-        worked_on = before.in_flight * gain
+        # The service worked on fewer requests than were in flight, and the rest waited: the leap goes back to as many.
+        worked_on = former_load.in_flight * gain
         enough = next((rung for rung in range(rung_below, self._rung) if LADDER[rung] >= worked_on), self._rung)
         self._move(enough)
-        self._before = Load(self.requests, before.slowness * max(1, self.requests / worked_on))
+        self._before = Load(self.requests, former_load.slowness * max(1, self.requests / worked_on))
         self._higher.due_in = self._higher.patience
 
-    def _judge_higher(self, rung_below: int, before: Load, load: Load) -> None:
-        gain = load.worked_on / before.worked_on
-        if gain < GAIN or load.slowness > max(UNHURRIED, before.slowness):
+    def _compare_higher(self, rung_below: int, former_load: Load, load: Load) -> None:
+        gain = load.worked_on / former_load.worked_on
+        if gain < GAIN or load.slowness > max(UNHURRIED, former_load.slowness):
             self._move(rung_below)
             self._higher.failed()
             return
         self._keep(load)
-        if gain > sqrt(load.in_flight / before.in_flight):
+        if gain > sqrt(load.in_flight / former_load.in_flight):
             self._try(1)
 
-    def _judge_lower(self, rung_above: int, before: Load, load: Load) -> None:
-        quicker = load.slowness <= before.slowness * sqrt(load.in_flight / before.in_flight)
-        if load.worked_on * GAIN >= before.worked_on or (before.slowness > TOO_SLOW and quicker):
+    def _compare_lower(self, rung_above: int, former_load: Load, load: Load) -> None:
+        # A service under strain is relieved even at the price of throughput, if its responses become quicker for that.
+        quicker = load.slowness <= former_load.slowness * sqrt(load.in_flight / former_load.in_flight)
+        if load.worked_on * GAIN >= former_load.worked_on or (former_load.slowness > TOO_SLOW and quicker):
             self._keep(load)
             self._higher.due_in = 4
             self._try(-1)
             return
         self._move(rung_above)
         self._lower.failed()
-        if before.slowness > 1:
-            self._rebase_latency(before, before.slowness**FORGET)
+        if former_load.slowness > 1:
+            self._rebase_latency(former_load, former_load.slowness**FORGET)
 
-    def _judge_same(self, before: Load, load: Load) -> None:
-        if before.slowness / MIN_CHANGE_FACTOR < load.slowness < before.slowness * MIN_CHANGE_FACTOR:
-            self._before = load = before.mixed(load)
+    def _compare_same(self, former_load: Load, load: Load) -> None:
+        if former_load.slowness / MIN_CHANGE_FACTOR < load.slowness < former_load.slowness * MIN_CHANGE_FACTOR:
+            self._before = load = former_load.mixed(load)
         else:
             self._keep(load)
             self._higher.due_in = self._lower.due_in = 0

@@ -154,16 +154,18 @@ class Connection:
             return httpx.Request(method, url, headers=complete, stream=NO_CONTENT, extensions=extensions)
         return httpx.Request(method, url, headers=headers, json=body, extensions=extensions)
 
-    def _receive(self, request: str, response: httpx.Response, begin: Begin | None) -> Response:
-        status = response.status_code
-        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers.raw]
+    def _receive(self, request: str, http_response: httpx.Response, begin: Begin | None) -> Response:
+        status = http_response.status_code
+        received = [
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in http_response.headers.raw
+        ]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:
             reason = f"the response has an unsupported content encoding: {plain(encoding)}"
             raise BadAnswer(request, reason, status)
-        stream = cast("httpx.SyncByteStream", response.stream)
+        stream = cast("httpx.SyncByteStream", http_response.stream)
         pieces = _unpacked(stream) if encoding == "gzip" else stream
-        phrase, headers = response.reason_phrase, dict(received)
+        phrase, headers = http_response.reason_phrase, dict(received)
         if begin is not None and 200 <= status < 300:
             write = begin(headers)
             if write is not None:
@@ -282,8 +284,8 @@ def proxy_for(api_url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _causes(outer_error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, its cause, the cause of that and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+    while outer_error is not None:
+        yield outer_error
+        outer_error = outer_error.__cause__ or outer_error.__context__

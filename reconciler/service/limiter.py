@@ -42,8 +42,8 @@ class Limiter:
         self._traffic = traffic
         self._stop = stop
         self._changed = Condition()
-        self._held_until = -inf
-        self._held_for = Wait.RATE_LIMIT
+        self._blocked_until = -inf
+        self._block_reason = Wait.RATE_LIMIT
         self._words = ""
         self._refusal: WaitTooLong | None = None
         self._limit = AdaptiveLimit() if self._most == AUTO else FixedLimit(self._most)
@@ -79,6 +79,7 @@ class Limiter:
                     continue
                 if seconds > self._max_wait and reason is not Wait.OWN_RATE:
                     self._refuse(request, reason, seconds)
+            # Without the lock: the responses of other threads are recorded meanwhile, and may change the reason.
             self.pause(request, reason, seconds)
 
     def release(self, sent: Sent, status: int | None, headers: Mapping[str, str]) -> None:
@@ -92,14 +93,14 @@ class Limiter:
                 self._quota.record(headers, now, self._clock.now())
             self._changed.notify_all()
 
-    def hold(self, seconds: float, wait_reason: Wait, words: str = "") -> None:
+    def block(self, seconds: float, wait_reason: Wait, words: str = "") -> None:
         """Send no request for this long; `words` are the service's explanation."""
         with self._changed:
             until = self._clock.monotonic() + seconds
-            if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
+            if until > self._blocked_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
                 LOG.info("waiting %.0f s: %s%s", seconds, wait_reason, _quoted(words))
-            if until > self._held_until:
-                self._held_until, self._held_for, self._words = until, wait_reason, words
+            if until > self._blocked_until:
+                self._blocked_until, self._block_reason, self._words = until, wait_reason, words
 
     def pause(self, request: str, wait_reason: Wait, seconds: float) -> None:
         """Wait, in this thread only.
@@ -116,14 +117,14 @@ class Limiter:
 
     def _reason_to_wait(self, now: float) -> tuple[Wait, float]:
         """Return the reason to wait and the seconds: 0 for none, `inf` until a response arrives."""
-        if self._held_until > now:
-            return self._held_for, self._held_until - now
+        if self._blocked_until > now:
+            return self._block_reason, self._blocked_until - now
         if self._limit.in_flight >= self._limit.requests:
             return Wait.CONCURRENCY, inf
         # Before the own pace: a request that the quota would refuse must not use up its turn.
         left = self._quota.wait(now, self._limit.in_flight)
         if 0 < left < inf:
-            self.hold(left, Wait.RATE_LIMIT)
+            self.block(left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
 
     def _refuse(self, request: str, wait_reason: Wait, seconds: float) -> None:
@@ -133,6 +134,7 @@ class Limiter:
             f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)
+        # Every thread ends: each of their requests would meet the same wait.
         self._stop.set()
         self._changed.notify_all()
         self._raise_refusal(request)
@@ -182,13 +184,13 @@ class QuotaWindow:
     Attributes:
         reset: its end by the service's clock, in seconds since 1970.
         ends: its end by our clock's `monotonic`.
-        left: requests left in it.
+        remaining: requests left in it.
         whole: the requests it began with.
     """
 
     reset: int
     ends: float
-    left: int
+    remaining: int
     whole: int
 
 
@@ -209,17 +211,20 @@ class Quota:
             now: by our clock's `monotonic`.
             time_of_day: at the same moment; the service's `Date` is preferred, since clocks differ.
         """
-        left, reset = parse_number(headers.get("ratelimit-remaining")), parse_number(headers.get("ratelimit-reset"))
-        if left is None or reset is None:
+        remaining, reset = (
+            parse_number(headers.get("ratelimit-remaining")),
+            parse_number(headers.get("ratelimit-reset")),
+        )
+        if remaining is None or reset is None:
             return
         name = headers.get("ratelimit-name", "")
         window = self._windows.get(name)
         if window is None or window.reset < reset:
             service_time = parse_date(headers.get("date", "")) or time_of_day
-            whole = left + (parse_number(headers.get("ratelimit-observed")) or 0)
-            self._windows[name] = QuotaWindow(reset, now + reset - service_time.timestamp(), left, max(whole, 1))
+            whole = remaining + (parse_number(headers.get("ratelimit-observed")) or 0)
+            self._windows[name] = QuotaWindow(reset, now + reset - service_time.timestamp(), remaining, max(whole, 1))
         elif window.reset == reset:
-            window.left = min(window.left, left)
+            window.remaining = min(window.remaining, remaining)
 
     def wait(self, now: float, in_flight: int) -> float:
         """Return for how many seconds no request may be sent: 0, or `inf` for until a response arrives.
@@ -229,7 +234,7 @@ class Quota:
         longest = 0.0
         for window in self._windows.values():
             if window.ends <= now:
-                window.left = window.whole
-            if window.left <= in_flight:
+                window.remaining = window.whole
+            if window.remaining <= in_flight:
                 longest = max(longest, inf if in_flight else window.ends - now)
         return longest

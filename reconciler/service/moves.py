@@ -55,13 +55,13 @@ class Moves:
         with self._lock:
             return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
 
-    def learn(self, path: str, target: str) -> None:
+    def learn(self, path: str, new_path: str) -> None:
         """Record a redirect from one relative path to another, if it is that of a moved target."""
-        old, new = _TARGET.match(path), _TARGET.match(target)
+        old, new = _TARGET.match(path), _TARGET.match(new_path)
         if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
             return
         # Other redirects of such paths, such as to a login page, are no move: the rest of the path must be the same.
-        if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
+        if path[old.end() :].partition("?")[0] == new_path[new.end() :].partition("?")[0]:
             with self._lock:
                 self._numbers[Level(old[1]), old[2]] = int(new[2])
 
@@ -83,5 +83,5 @@ def is_about_content(path: str) -> bool:
     return target is not None and bool(path[target.end() :].partition("?")[0].strip("/"))
 
 
-def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
-    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
+def _origin(split_url: SplitResult) -> tuple[str, str | None, int | None]:
+    return split_url.scheme, split_url.hostname, split_url.port or PORTS.get(split_url.scheme)

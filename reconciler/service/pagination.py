@@ -70,17 +70,17 @@ class _Reading(Generic[Kept]):
     odd_end: list[Kept] = field(default_factory=list)
     names: set[str] = field(default_factory=set, compare=False)
 
-    def add(self, page: _Page[Kept]) -> None:
+    def add(self, next_page: _Page[Kept]) -> None:
         """Add the next page."""
-        self.totals.add(page.headers.get("x-total", ""))
-        self.names |= page.names
-        self.pages.append(page)
+        self.totals.add(next_page.headers.get("x-total", ""))
+        self.names |= next_page.names
+        self.pages.append(next_page)
 
-    def end(self, page: _Page[Kept]) -> None:
+    def end(self, last_page: _Page[Kept]) -> None:
         """Add a page without a new entry, after which there is no other page."""
-        self.totals.add(page.headers.get("x-total", ""))
+        self.totals.add(last_page.headers.get("x-total", ""))
         repeated = {frozenset(), *(former.names for former in self.pages[-1:])}
-        self.odd_end = [] if page.names in repeated else page.items
+        self.odd_end = [] if last_page.names in repeated else last_page.items
 
     @property
     def count(self) -> int:
@@ -132,8 +132,8 @@ def read_list(
             changing.
     """
 
-    def page_of(page: str) -> _Page[Kept]:
-        entries, response = fetch(page)
+    def page_of(url: str) -> _Page[Kept]:
+        entries, response = fetch(url)
         if not isinstance(entries, list):
             raise BadAnswer(_request(path), "unexpected response: the body is not a list", response.status)
         return _Page(keep(entries), frozenset(map(_name, entries)), response.status, response.headers)

@@ -48,15 +48,15 @@ class PipelineTrigger:
     inputs: Mapping[str, str]
 
     @classmethod
-    def read(cls, place: str, input_options: Sequence[str], token: str) -> Self:
+    def read(cls, text: str, input_options: Sequence[str], token: str) -> Self:
         """Read `PROJECT@REF`, and inputs written `KEY=VALUE`.
 
         Raises:
             UsageError: they are written otherwise, or there is no token.
         """
-        project, _, ref = place.partition("@")
+        project, _, ref = text.partition("@")
         if not (project and ref and project.isprintable() and ref.isprintable()):
-            raise UsageError(f"--trigger takes PROJECT@REF, such as acme/deploy@main, not {place!r}")
+            raise UsageError(f"--trigger takes PROJECT@REF, such as acme/deploy@main, not {text!r}")
         pairs = [option.partition("=") for option in input_options]
         wrong = next(
             (option for option, (key, equals, _) in zip(input_options, pairs, strict=True) if not (key and equals)),

@@ -27,9 +27,9 @@ class Clock:
         """Return seconds since some moment, never fewer than before."""
         return monotonic()
 
-    def wait(self, seconds: float, event: Event) -> bool:
+    def wait(self, seconds: float, stop_event: Event) -> bool:
         """Wait so many seconds, or until the event is set; return whether it is."""
-        return event.wait(seconds)
+        return stop_event.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Policy:
         total_timeout: seconds for one request, from its connection to the last byte of its response.
         max_wait: seconds; the run ends if the service asks for a longer wait.
         tries: how often one request is sent at most.
-        tries_unheard: the same before the first response of the run, since the URL may be wrong.
+        first_tries: the same before the first response of the run, since the URL may be wrong.
         retry_share: the retries that a run may make, as a share of its requests.
         retry_allowance: retries on top of that share.
         first_backoff: seconds at most before the second try; the maximum doubles with each try.
@@ -90,7 +90,7 @@ class Policy:
     total_timeout: float = 120
     max_wait: float = 300
     tries: int = 6
-    tries_unheard: int = 3
+    first_tries: int = 3
     retry_share: float = 0.2
     retry_allowance: int = 50
     first_backoff: float = 0.5
@@ -161,11 +161,13 @@ def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
     """
     if error.status == CONFLICT:
         return min(policy.tries, TRIES_OF_CONFLICTS)
-    return min(policy.tries, policy.tries_unheard) if isinstance(error, Unreachable) and not heard else policy.tries
+    # Before the first response, a wrong URL is as likely as a service that is down: the user hears of it soon.
+    return min(policy.tries, policy.first_tries) if isinstance(error, Unreachable) and not heard else policy.tries
 
 
 def backoff(policy: Policy, tries: int, random: Random) -> float:
     """Return the seconds to wait after this many tries: random, up to a bound that doubles each time."""
+    # Random from 0, so that threads which were refused together do not come back together.
     return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
 
 

@@ -108,13 +108,13 @@ def plain(text: str) -> str:
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
 
 
-def parse_json(body: bytes) -> Json:
+def parse_json(content: bytes) -> Json:
     """Read JSON as RFC 8259 has it: UTF-8, no NaN, no infinite numbers, not too deep.
 
     Raises:
         ValueError: the body is not such JSON.
     """
-    value = from_json(body, allow_inf_nan=False)
+    value = from_json(content, allow_inf_nan=False)
     level = [value]
     for _ in range(DEEPEST):
         if math.inf in level or -math.inf in level:

@@ -15,11 +15,11 @@ from reconciler.service.responses import Response, plain, read_response
 HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
 
-def fetch_elsewhere(base: str, redirect_url: str, begin: Begin, ca_file: str | None) -> None:
+def fetch_redirected(base_url: str, redirect_url: str, begin: Begin, ca_file: str | None) -> None:
     """Fetch a file from where a redirect leads; see `Client.download`.
 
     Args:
-        base: the URL that redirects.
+        base_url: the URL that redirects.
         redirect_url: where to.
         begin: gets the headers of the response that has the file.
         ca_file: certificates to trust beside the system's.
@@ -28,7 +28,7 @@ def fetch_elsewhere(base: str, redirect_url: str, begin: Begin, ca_file: str | N
         ServiceError: it cannot be fetched; names the host and no more of the URL.
     """
     try:
-        url = urljoin(base, redirect_url)
+        url = urljoin(base_url, redirect_url)
         parts = urlsplit(url)
         host = plain(parts.hostname or "")
         usable = (parts.scheme == "https" or is_loopback(url)) and parts.username is None

@@ -107,15 +107,15 @@ class Deadline(httpcore.NetworkBackend):
         self._seconds = policy.total_timeout
         self._is_large, self._moved = False, 0
 
-    def begin(self, request: httpx.Request) -> None:
+    def begin(self, http_request: httpx.Request) -> None:
         """Begin a request: one with a file has its time anew for each `LEAST_BYTES` that are sent or come."""
-        is_file = not isinstance(request.stream, httpx.ByteStream)
-        self._is_large, self._moved = is_file or IS_LARGE in request.extensions, 0
+        is_file = not isinstance(http_request.stream, httpx.ByteStream)
+        self._is_large, self._moved = is_file or IS_LARGE in http_request.extensions, 0
         self._at = self.clock.monotonic() + self._seconds
         self.sent = False
 
     @contextmanager
-    def told_apart(self, request: httpx.Request) -> Iterator[None]:
+    def classified_errors(self, http_request: httpx.Request) -> Iterator[None]:
         """Raise each error as one of httpx that shows whether the service may have received the request.
 
         Raises:
@@ -127,7 +127,7 @@ class Deadline(httpcore.NetworkBackend):
             yield
         except FAILURES as error:
             kind = _kind(error, is_sent=self.sent)
-            raise kind(str(error) or type(error).__name__, request=request) from error
+            raise kind(str(error) or type(error).__name__, request=http_request) from error
 
     def moved(self, number: int) -> None:
         """Record the number of bytes that were sent or received."""
@@ -161,7 +161,7 @@ class Deadline(httpcore.NetworkBackend):
 
 
 def _kind(error: Exception, *, is_sent: bool) -> type[httpx.TransportError]:
-    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.told_apart`."""
+    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.classified_errors`."""
     match error:
         case httpcore.ProxyError():
             return httpx.ProxyError
@@ -198,6 +198,7 @@ class _Stream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         timeout = self._deadline.within(timeout)
+        # Before the write: if it fails halfway, the service may have received the request.
         self._deadline.sent = True
         self._stream.write(buffer, timeout)
         self._deadline.moved(len(buffer))
@@ -219,14 +220,14 @@ class _Body(httpx.SyncByteStream):
     """The body of a response as it arrives, and the action at its end."""
 
     def __init__(
-        self, told_apart: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
+        self, classified_errors: AbstractContextManager[None], pieces: Iterable[bytes], finish: Callable[[], None]
     ) -> None:
-        self._told_apart = told_apart
+        self._classified_errors = classified_errors
         self._pieces = pieces
         self._finish = finish
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._told_apart:
+        with self._classified_errors:
             yield from self._pieces
 
     def close(self) -> None:
@@ -238,6 +239,7 @@ class DirectTransport(httpx.BaseTransport):
 
     def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, deadline: Deadline) -> None:
         self._tls = tls
+        # The reader of responses understands HTTP/1.1 alone.
         self._tls.set_alpn_protocols(["http/1.1"])
         self._proxy = proxy
         self._deadline = deadline
@@ -251,10 +253,10 @@ class DirectTransport(httpx.BaseTransport):
         """Send a request, and return its response, which must be closed before the next request.
 
         Raises:
-            httpx.TransportError: see `Deadline.told_apart`.
+            httpx.TransportError: see `Deadline.classified_errors`.
         """
         self._deadline.begin(request)
-        with self._deadline.told_apart(request):
+        with self._deadline.classified_errors(request):
             head = self._request_head(request)
             stream, reader = self._ready(request.url)
             try:
@@ -265,7 +267,9 @@ class DirectTransport(httpx.BaseTransport):
                 self.close()
                 raise
         pieces = self._read_body(stream, reader)
-        body = _Body(self._deadline.told_apart(request), pieces, lambda: self._finish(again=taken and reader.again))
+        body = _Body(
+            self._deadline.classified_errors(request), pieces, lambda: self._finish(again=taken and reader.again)
+        )
         phrase = {"reason_phrase": reader.phrase}
         return httpx.Response(reader.status, headers=reader.headers, stream=body, extensions=phrase)
 
@@ -282,12 +286,12 @@ class DirectTransport(httpx.BaseTransport):
         if not again:
             self.close()
 
-    def _request_head(self, request: httpx.Request) -> bytes:
-        url, headers = request.url, request.headers.raw
+    def _request_head(self, http_request: httpx.Request) -> bytes:
+        url, headers = http_request.url, http_request.headers.raw
         if self._proxy is None or url.scheme != "http":
-            return _head(request.method, url.raw_path, headers)
+            return _head(http_request.method, url.raw_path, headers)
         target = b"http://%b%b" % (url.netloc, url.raw_path)
-        return _head(request.method, target, [*_credentials(self._proxy), *headers])
+        return _head(http_request.method, target, [*_credentials(self._proxy), *headers])
 
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
         """Return the connection if it leads to the URL and is clean after its last answer, or else a new one."""
@@ -337,19 +341,19 @@ class DirectTransport(httpx.BaseTransport):
         finally:
             self._deadline.sent = False
 
-    def _send(self, stream: httpcore.NetworkStream, head: bytes, request: httpx.Request) -> bool:
+    def _send(self, stream: httpcore.NetworkStream, head: bytes, http_request: httpx.Request) -> bool:
         """Send a request, and return whether the service has taken all of it.
 
         It may answer, and close, before it has read a body that it refuses.
         """
         timeout = self._deadline.read_timeout
         try:
-            if isinstance(request.stream, httpx.ByteStream):
-                stream.write(head + request.read(), timeout)
+            if isinstance(http_request.stream, httpx.ByteStream):
+                stream.write(head + http_request.read(), timeout)
                 return True
             stream.write(head, timeout)
-            left = int(request.headers.get("content-length", 0))
-            for piece in _pieces(request):
+            left = int(http_request.headers.get("content-length", 0))
+            for piece in _pieces(http_request):
                 left -= len(piece)
                 if left < 0:
                     break
@@ -361,35 +365,35 @@ class DirectTransport(httpx.BaseTransport):
             raise httpcore.LocalProtocolError("the file has changed while it was sent")
         return True
 
-    def _read_head(self, stream: httpcore.NetworkStream, reader: "_ResponseReader") -> None:
+    def _read_head(self, stream: httpcore.NetworkStream, response_reader: "_ResponseReader") -> None:
         received = bytearray()
-        while not reader.headed:
+        while not response_reader.headed:
             if len(received) > LARGEST_HEAD:
                 raise httpcore.RemoteProtocolError("the head of the response is too large")
             data = stream.read(READ_BYTES, self._deadline.read_timeout)
             if not data:
                 raise httpcore.RemoteProtocolError(CUT if received else SILENT)
             received += data
-            reader.feed(data)
-        reader.check(bytes(received))
+            response_reader.feed(data)
+        response_reader.check(bytes(received))
 
-    def _read_body(self, stream: httpcore.NetworkStream, reader: "_ResponseReader") -> Iterator[bytes]:
+    def _read_body(self, stream: httpcore.NetworkStream, response_reader: "_ResponseReader") -> Iterator[bytes]:
         bare = 0
         while True:
-            if reader.pieces:
+            if response_reader.pieces:
                 bare = 0
-                yield from reader.take()
-            if reader.ended:
+                yield from response_reader.take()
+            if response_reader.ended:
                 return
             data = stream.read(READ_BYTES, self._deadline.read_timeout)
             if not data:
-                if reader.until_close:
+                if response_reader.until_close:
                     return
                 raise httpcore.RemoteProtocolError(CUT)
             bare += len(data)
             if bare > LARGEST_HEAD + READ_BYTES:
                 raise httpcore.RemoteProtocolError("the response has too much between the pieces of its body")
-            reader.feed(data)
+            response_reader.feed(data)
 
 
 class _Unasked(Exception):
@@ -484,10 +488,10 @@ class _ResponseReader:
         """Take a part of the phrase."""
         self.phrase += fragment
 
-    def on_header(self, name: bytes, value: bytes) -> None:
+    def on_header(self, header_name: bytes, header_value: bytes) -> None:
         """Take a header; those behind the body count for nothing."""
         if not self.headed:
-            self.headers.append((name, value))
+            self.headers.append((header_name, header_value))
 
     def on_headers_complete(self) -> None:
         """Take the status, if it is not interim."""
@@ -534,9 +538,9 @@ class SocksTransport(httpx.BaseTransport):
             extensions={"timeout": self._timeouts},
         )
         self._deadline.begin(request)
-        with self._deadline.told_apart(request):
+        with self._deadline.classified_errors(request):
             response = self._pool.handle_request(sent)
-        body = _Body(self._deadline.told_apart(request), response.iter_stream(), response.close)
+        body = _Body(self._deadline.classified_errors(request), response.iter_stream(), response.close)
         phrase = {"reason_phrase": response.extensions["reason_phrase"]}
         return httpx.Response(response.status, headers=response.headers, stream=body, extensions=phrase)
 
@@ -545,17 +549,17 @@ class SocksTransport(httpx.BaseTransport):
         self._pool.close()
 
 
-def _head(method: str, target: bytes, headers: Headers) -> bytes:
-    lines = [b"%b %b HTTP/1.1" % (method.encode(), target), *(b"%b: %b" % header for header in headers)]
+def _head(method: str, request_target: bytes, headers: Headers) -> bytes:
+    lines = [b"%b %b HTTP/1.1" % (method.encode(), request_target), *(b"%b: %b" % header for header in headers)]
     head = b"\r\n".join(lines)
     if {head.count(b"\r"), head.count(b"\n")} != {len(headers)} or b"\0" in head:
         raise httpcore.LocalProtocolError("a header has a line break")
     return head + b"\r\n\r\n"
 
 
-def _pieces(request: httpx.Request) -> Iterator[bytes]:
+def _pieces(http_request: httpx.Request) -> Iterator[bytes]:
     """Return the body of a request in pieces: a file may be larger than the memory."""
-    return iter(cast("httpx.SyncByteStream", request.stream))
+    return iter(cast("httpx.SyncByteStream", http_request.stream))
 
 
 def _credentials(proxy: httpx.Proxy) -> Headers:

@@ -34,14 +34,14 @@ def leads_out(path: Path | str) -> bool:
     return any(_is_inside(folder, top) for folder in Path(os.path.abspath(path)).parents)  # noqa: PTH100 - without `..`
 
 
-def tracked(paths: Sequence[Path]) -> list[Path]:
+def tracked(files: Sequence[Path]) -> list[Path]:
     """Return the paths that git tracks, or that are below a link or a submodule that it tracks.
 
     Raises:
         ConfigurationError: git cannot tell.
     """
     top = repository(Path())
-    if top is None or not paths:
+    if top is None or not files:
         return []
     try:
         done = git(top, ["ls-files", "-z"])
@@ -50,7 +50,7 @@ def tracked(paths: Sequence[Path]) -> list[Path]:
     if done.returncode:
         raise ConfigurationError(f"which files are committed is not known: {os.fsdecode(done.stderr).strip()}")
     names = {top / os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    return [path for path in paths if not names.isdisjoint(_ways_to(path))]
+    return [path for path in files if not names.isdisjoint(_ways_to(path))]
 
 
 def _ways_to(path: Path) -> set[Path]:

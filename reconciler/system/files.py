@@ -207,9 +207,9 @@ def append_line(handle: int, line: str) -> None:
         raise
 
 
-def values_of(text: str | bytes) -> Iterable[Any]:
+def values_of(json_lines: str | bytes) -> Iterable[Any]:
     """Yield the JSON value of each line; a line that is not JSON, such as one cut off by a kill, is skipped."""
-    for line in text.splitlines():
+    for line in json_lines.splitlines():
         with suppress(ValueError, RecursionError):
             yield json.loads(line)
 

@@ -45,10 +45,10 @@ def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
     return frozenset(value for value in values if value)
 
 
-def reveals_token(name: str, value: str, tokens: Collection[str]) -> bool:
+def reveals_token(name: str, text: str, tokens: Collection[str]) -> bool:
     """Whether a variable is one of our tokens, or its value contains one."""
     return bool(OWN_TOKEN.fullmatch(name)) or any(
-        token == value.strip() or (len(token) >= LONG_ENOUGH and token in value) for token in tokens
+        token == text.strip() or (len(token) >= LONG_ENOUGH and token in text) for token in tokens
     )
 
 

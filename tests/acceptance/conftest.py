@@ -22,7 +22,7 @@ REMARKS: list[str] = []
 
 
 @contextmanager
-def _sandbox(folder: Path, now: str = "null") -> Iterator[Installation]:
+def _sandbox(folder: Path, program: Path, now: str = "null") -> Iterator[Installation]:
     (folder / "state.yaml").write_text(STATE.replace("NOW", now))
     line = [sys.executable, "-m", "tests.sandbox_routes", "state.yaml"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LOST)}
@@ -31,7 +31,7 @@ def _sandbox(folder: Path, now: str = "null") -> Iterator[Installation]:
         assert process.stderr is not None
         url = next(word.strip(";") for word in process.stderr.readline().split() if word.startswith("http"))
         try:
-            with Installation(url, "root-token") as installation:
+            with Installation(url, "root-token", program) as installation:
                 yield installation
         finally:
             process.terminate()
@@ -52,10 +52,10 @@ def _tell(config: pytest.Config, text: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def installation(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """The service of RECONCILER_ACCEPTANCE_URL, or a sandbox as deployed."""
     if "RECONCILER_ACCEPTANCE_URL" not in os.environ:
-        with _sandbox(tmp_path_factory.mktemp("sandbox")) as installation:
+        with _sandbox(tmp_path_factory.mktemp("sandbox"), request.getfixturevalue("program")) as installation:
             installation.look(tmp_path_factory.mktemp("look"))
             yield installation
             assert (installation.lacks, installation.remarks, wait_for_removal(installation)) == ([], [], [])
@@ -64,11 +64,11 @@ def installation(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # all is removed then too
     url, token = (os.environ[f"RECONCILER_ACCEPTANCE_{name}"] for name in ("URL", "TOKEN"))
     with Installation(url.rstrip("/"), token) as installation:
-        _tell(pytestconfig, f"looking what {url} has, in a group, a project and a user that are made for it")
+        _tell(request.config, f"looking what {url} has, in a group, a project and a user that are made for it")
         installation.look(tmp_path_factory.mktemp("look"))
-        _tell(pytestconfig, "looked; a test takes up to a minute")
+        _tell(request.config, "looked; a test takes up to a minute")
         yield installation
-        _tell(pytestconfig, f"waiting for at most {JOBS} seconds until its jobs have removed what was deleted")
+        _tell(request.config, f"waiting for at most {JOBS} seconds until its jobs have removed what was deleted")
         left = wait_for_removal(installation)
         REMARKS.extend([*installation.remarks, *(f"its jobs have not removed {each} yet" for each in left)])
 
@@ -88,7 +88,7 @@ def aging_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worl
             yield world
         return
     with (
-        _sandbox(tmp_path, f"'{datetime.now(UTC).isoformat()}'") as installation,
+        _sandbox(tmp_path, request.getfixturevalue("program"), f"'{datetime.now(UTC).isoformat()}'") as installation,
         installation.world(tmp_path) as world,
     ):
         yield world

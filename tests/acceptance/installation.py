@@ -117,6 +117,7 @@ class Installation:
     """A service, and an administrator's token of it.
 
     Attributes:
+        program: the command, as tests run it to its end.
         left: what removals left behind, for the service's jobs to remove.
         lacks: sections that it has not, or not for anybody.
         remarks: what a test could not do or compare here, and why.
@@ -124,6 +125,7 @@ class Installation:
 
     api_url: str
     token: str
+    program: Path = RECONCILER
     left: list[str] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -264,9 +266,11 @@ class World:
 
     def run(self, line: str, *, token: str | None = None, api_url: str | None = None) -> Ended:
         """Run the command in the folder to its end."""
-        return self.end(self.start(line, token=token, api_url=api_url))
+        return self.end(self.start(line, token=token, api_url=api_url, program=self.installation.program))
 
-    def start(self, line: str, *, token: str | None = None, api_url: str | None = None) -> "subprocess.Popen[str]":
+    def start(
+        self, line: str, *, token: str | None = None, api_url: str | None = None, program: Path = RECONCILER
+    ) -> "subprocess.Popen[str]":
         """Start the command in the folder, as the owner unless a token is given.
 
         The line is split at blanks; in it, `acme` stands for the name of the world.
@@ -277,7 +281,7 @@ class World:
         if concurrency := os.environ.get("RECONCILER_ACCEPTANCE_CONCURRENCY"):
             kept["RECONCILER_CONCURRENCY"] = concurrency
         return subprocess.Popen(
-            [RECONCILER, *ACME.sub(self.name, line).split()],
+            [program, *ACME.sub(self.name, line).split()],
             cwd=self.folder,
             env=kept,
             stdout=subprocess.PIPE,

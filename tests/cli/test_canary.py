@@ -79,6 +79,7 @@ def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(
     assert cli_runner(f"apply --yes --canary {selector}").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
@@ -352,13 +353,13 @@ def test_what_is_in_flight_at_the_last_failure_finishes(cli_runner: CliRunner) -
 def test_the_first_reason_to_end_a_run_is_told() -> None:
     stop = Stop()
     stop.cancel("a signal")
-    stop.hold("the canary")
-    assert (stop.reason, stop.held) == ("a signal", "")
+    stop.pause("the canary")
+    assert (stop.reason, stop.pause_reason) == ("a signal", "")
     stop = Stop()
-    stop.hold("the canary")
-    stop.hold("too many failures")
+    stop.pause("the canary")
+    stop.pause("too many failures")
     stop.cancel("a signal")
-    assert (stop.reason, stop.held, stop.event.is_set()) == ("the canary", "the canary", True)
+    assert (stop.reason, stop.pause_reason, stop.event.is_set()) == ("the canary", "the canary", True)
 
 
 @pytest.mark.parametrize("wrong", ["0", "0%", "101%", "-1", "1.5", "half", "%"])

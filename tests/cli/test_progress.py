@@ -74,7 +74,7 @@ def test_the_time_left_and_the_rate_are_those_of_the_stage() -> None:
     run.ask(50)
     run.seconds += 5
     assert run.says() == "applying: 0 of 1,800 targets, 0 of 4,000 changes, 2,050 requests, 10/s"
-    run.progress.step(Target(Level.PROJECT, 1), changes=3)
+    run.progress.step(Target(Level.PROJECT, 1), change_count=3)
     assert run.says() == "applying: 1 of 1,800 targets, 3 of 4,000 changes, 2,050 requests, 10/s, 2 h 29 min left"
     for number in range(2, 101):
         run.progress.step(Target(Level.PROJECT, number))

@@ -311,7 +311,7 @@ def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
         raise error from cause
 
     transport = httpx.MockTransport(refuse)
-    with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: transport, tries_unheard=1) as client:
+    with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: transport, first_tries=1) as client:
         with pytest.raises(Unreachable) as raised:
             client.get("x")
     assert raised.value.failure is failure

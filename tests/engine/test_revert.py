@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from reconciler.document.document import RunDocument
 from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
-from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.compare.revert import Reversal
 from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_part
 from reconciler.model.diff import AsRead, fields_of
@@ -56,8 +56,8 @@ def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetPlan]) 
 def planned_back(engine: EngineDriver, report: RunDocument) -> Plan:
     """Return the plan of the way back."""
     engine.sandbox.clear_log()
-    way_back = WayBack(tree(report).targets, KINDS, "digest")
-    return draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
+    reversal = Reversal(tree(report).targets, KINDS, "digest")
+    return draw_plan(reversal.applied_state, engine.client, KINDS, make=reversal.plan)
 
 
 def problems(plan: Plan) -> list[str]:
@@ -253,6 +253,7 @@ def epics(engine: EngineDriver) -> list[tuple[str, str | None, str]]:
     return sorted((each["title"], names.get(each["parent_id"]), each["state"]) for each in found)
 
 
+@pytest.mark.untraced
 def test_epics_get_back_their_parents_and_names(sandbox: Sandbox, dialect: str) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["epics"] = [
@@ -299,6 +300,7 @@ def test_an_epic_to_which_somebody_refers_since_is_not_deleted(engine: EngineDri
     )
 
 
+@pytest.mark.untraced
 def test_a_group_comes_before_the_projects_that_inherit_from_it(sandbox: Sandbox) -> None:
     state = a_small_service("deployed")
     state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": True}
@@ -326,6 +328,7 @@ def test_a_section_of_which_nothing_was_done_is_not_looked_at(engine: EngineDriv
     assert not any("milestones" in request for request in engine.requests())
 
 
+@pytest.mark.untraced
 def test_client_keys_are_created_again_and_only_once(engine: EngineDriver) -> None:
     keys = "error_tracking_client_keys"
     engine.step(section(keys, {"count": 4}))
@@ -381,6 +384,7 @@ def test_objects_that_others_renamed_or_deleted_are_left_alone(engine: EngineDri
     )
 
 
+@pytest.mark.untraced
 def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engine: EngineDriver) -> None:
     engine.step(section("milestones", {"a": {}}))
     plan = engine.plan(section("milestones", {"a": {"description": "ours"}, "b": {}}))
@@ -391,6 +395,7 @@ def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engin
     assert [(each.action, each.address.name) for each in back.changes] == [("update", "a"), ("delete", "b")]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("target", [USER, ACME, API], ids=str)
 def test_single_events_are_restored_at_every_level(engine: EngineDriver, target: Target) -> None:
     def settings(value: dict[str, Any]) -> Section:
@@ -441,8 +446,8 @@ def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
     delete = Delete(at, {DELETE: "admin"}, (), replace(READ_AS, fields={PUSH: "auditor", DELETE: "admin"}))
     answer = {"id": 7, "repository_path_pattern": "acme/api/*", PUSH: "owner", DELETE: None}
     for change, now in ((update, [answer]), (delete, [])):
-        way_back = WayBack([done(API, RULES, change, found=1)], KINDS, "digest")
-        plan = way_back.plan(way_back.left, live({place: now}), KINDS)
+        reversal = Reversal([done(API, RULES, change, found=1)], KINDS, "digest")
+        plan = reversal.plan(reversal.applied_state, live({place: now}), KINDS)
         assert problems(plan) == [f'acme/api/*.{PUSH}: its former value "auditor" is not known to this version']
         assert [each.action for each in plan.changes] == ([] if now else ["create"])
 
@@ -455,8 +460,8 @@ def test_a_target_that_was_created_stays_and_what_was_unknown_before_is_not_rest
         done(API, "approval_settings", update),
         done(LIB, "", Create(LIB.address, {"name": "lib"}, ())),
     ]
-    way_back = WayBack(targets, KINDS, "digest")
-    plan = way_back.plan(way_back.left, live({place: approvals()}), KINDS)
+    reversal = Reversal(targets, KINDS, "digest")
+    plan = reversal.plan(reversal.applied_state, live({place: approvals()}), KINDS)
     assert problems(plan) == [
         "approval settings.allow_author_approval: its former value is unknown, because it was planned before the target existed",
         *(
@@ -473,11 +478,11 @@ def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name()
     place = (API, "trigger_tokens", "trigger_tokens")
     at = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t")
     created = Create(at, {}, (), replaces_ids=(1,))
-    way_back = WayBack([done(API, "trigger_tokens", created, found=1)], KINDS, "digest")
+    reversal = Reversal([done(API, "trigger_tokens", created, found=1)], KINDS, "digest")
 
     def planned(*numbers: int) -> tuple[list[str], list[str]]:
         answers = [{"id": n, "description": "t", "token": f"glptt-{n}", "created_at": None} for n in numbers]
-        plan = way_back.plan(way_back.left, live({place: answers}), KINDS)
+        plan = reversal.plan(reversal.applied_state, live({place: answers}), KINDS)
         return [str(request) for each in plan.changes for request in each.requests], problems(plan)
 
     assert planned(1) == ([], [])

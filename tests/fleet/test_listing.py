@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.engine.discovery import Ahead, Discovery, GroupListing, discover
+from reconciler.engine.discovery import Discovery, GroupListing, Prefetch, discover
 from reconciler.engine.read import read_live
 from reconciler.errors import Forbidden, Stopped, Unauthorized
 from reconciler.manifests import Member, read_contents
@@ -63,8 +63,8 @@ def found_in(service: Service, *groups: str) -> tuple[Discovery, list[list[str]]
         prepared.append([*paths])
         return [wished(path) for path in paths]
 
-    ahead = Ahead(KINDS, prepare)
-    return discover(dict.fromkeys(groups, GroupListing()), service, ahead=ahead), prepared
+    prefetch = Prefetch(KINDS, prepare)
+    return discover(dict.fromkeys(groups, GroupListing()), service, prefetch=prefetch), prepared
 
 
 def paths_of(found: Discovery) -> list[str]:

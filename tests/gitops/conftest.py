@@ -117,7 +117,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+def project(tmp_path: Path, sandbox: Sandbox, program: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project that keeps an inventory and has no manifests yet, on a small service."""
     for name, value in NOBODY.items():
         monkeypatch.setenv(name, value)
@@ -140,4 +140,4 @@ def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -
     served.symlink_to(folder / ".git")
     with git_server(tmp_path / "served") as server:
         server.tokens = {"glcbt-job-token"}
-        yield Project(made, server, Runner(runner, folder), sandbox)
+        yield Project(made, server, Runner(runner, folder, program), sandbox)

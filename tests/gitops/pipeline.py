@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -72,18 +71,18 @@ class Runner:
     """A machine that runs jobs.
 
     Attributes:
+        program: the command.
         form: in which it hands scripts to bash; unless a test is about it, the one that keeps less.
     """
 
     folder: Path
     repository: Path
+    program: Path
     form: Form = Form.PIPED
 
     def __post_init__(self) -> None:
-        program = self.folder / "bin" / "reconciler"
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m reconciler "$@"\n')
-        program.chmod(0o755)
+        (self.folder / "bin").mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.program, self.folder / "bin" / "reconciler")
 
     def command(self, folder: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run one of our commands in a folder, as a person does."""

@@ -405,16 +405,6 @@ def test_of_a_merged_result_only_what_the_merge_request_changes_is_planned(proje
     assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 1, "delete": 0}\n'
 
 
-def test_what_an_earlier_merge_left_undone_is_planned_by_hand(project: Project) -> None:
-    before = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
-    apply_all(project)
-    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
-    merged_elsewhere(project.repository)
-    pipeline = project.on_main("web", RECONCILER_SINCE=before)
-    assert pipeline.run(PLAN) == [0]
-    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 1, "update": 0, "delete": 1}\n'
-
-
 def test_many_deletions_need_the_word_of_whoever_starts_the_job(project: Project) -> None:
     titles = [f"1.{number}" for number in range(10)]
     state = project.sandbox.state()

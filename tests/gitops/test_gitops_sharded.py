@@ -131,24 +131,22 @@ def test_a_plan_that_a_merge_request_commits_is_no_part_of_the_plan_of_the_branc
     assert project.writes() == []
 
 
-@pytest.mark.parametrize("named", ["CI_SERVER_TLS_CA_FILE", "RECONCILER_CA_FILE"])
-def test_each_request_of_each_job_trusts_the_authority_that_is_named_or_that_the_runner_knows(
-    project: Project, named: str
-) -> None:
+def test_each_request_of_each_job_trusts_the_authority_that_is_named_or_that_the_runner_knows(project: Project) -> None:
     project.uses("gitops-sharded", shards=1)
     project.server.api = project.sandbox.api_url.removeprefix("http://").removesuffix("/api/v4")
-    private = {"CI_API_V4_URL": f"{project.server.url}/api/v4", "RECONCILER_CA_FILE": "", named: str(LOOPBACK)}
+    named = {"CI_API_V4_URL": f"{project.server.url}/api/v4", "RECONCILER_CA_FILE": str(LOOPBACK)}
+    known = {**named, "RECONCILER_CA_FILE": "", "CI_SERVER_TLS_CA_FILE": str(LOOPBACK)}
     (project.repository.folder / "reconciler.yaml").write_text(f"{CONFIGURATION}issue: {{}}\n")
     first = project.commits(fleet=fleet("{}"))
     project.commits(fleet=fleet('{"1.0": {}}'))
-    pipeline = project.in_merge_request(first, **private)
+    pipeline = project.in_merge_request(first, **named)
     assert pipeline.run(PLAN, REVIEW) == [0, 0]
     assert len(project.notes()) == 1
-    pipeline = project.on_main("schedule", **private)
+    pipeline = project.on_main("schedule", **known)
     assert pipeline.run(DRIFT, TOGETHER) == [2, 0]
     assert "Issue drift opened" in pipeline.ran[DRIFT][0].log
     assert "Issue drift unchanged" in pipeline.ran[TOGETHER][0].log
-    pipeline = project.on_main(**private)
+    pipeline = project.on_main(**known)
     assert pipeline.run(PLAN, REVIEW) == [0, 0]
     child = pipeline.child(APPLY)
     assert child.run(APPLY) == [0]

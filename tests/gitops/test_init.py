@@ -1,6 +1,5 @@
 """From an empty folder and a token to a repository with a pipeline: `init --group`, `git commit`, and the first problem."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import yaml
 
 from reconciler.sandbox.generating import generate
 from tests.gitops.conftest import Project
-from tests.gitops.pipeline import Color, Form
+from tests.gitops.pipeline import Color
 
 pytestmark = pytest.mark.untraced
 
@@ -55,10 +54,8 @@ def test_two_commands_make_a_repository_whose_pipeline_plans_empty(project: Proj
     assert project.writes() == []
 
 
-@pytest.mark.parametrize("form", Form, ids=[form.name for form in Form])
-def test_one_unreadable_project_turns_the_plan_orange_and_the_rest_is_applied(project: Project, form: Form) -> None:
+def test_one_unreadable_project_turns_the_plan_orange_and_the_rest_is_applied(project: Project) -> None:
     project.sandbox.replace_state(generate(8, 0))
-    project = replace(project, runner=replace(project.runner, form=form))
     configuration = set_up(project)
     pipeline = project.on_main()
     assert pipeline.run(VALIDATE, PLAN, REVIEW) == [0, 0, 0]

@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.memory.absence import (
+    CommitPosition,
+    KeptObject,
     LastApplied,
     PartNow,
-    Standing,
-    Stay,
     absent,
+    decide,
     departures,
     is_declared,
-    judge,
     part_now,
     reasons,
     stale_absences,
@@ -66,7 +66,7 @@ def test_what_is_listed_live_and_no_longer_declared_is_a_candidate() -> None:
     part = now("milestones", {"kept": {}, "new": {"renamed_from": "old"}, "never": None}, answer)
     assert absent(listed(*lines, token(2, "dropped")), [part]) == (
         (milestone(2, "dropped"),),
-        (Stay(milestone(5, "5"), "the service shows the object by another name"),),
+        (KeptObject(milestone(5, "5"), "the service shows the object by another name"),),
     )
 
 
@@ -93,20 +93,20 @@ def test_an_entry_shown_without_a_path_stays_while_a_declared_path_may_be_it() -
     declared = {"groups": ["acme/Ops"]}
     unresolved = now("job_token_scope", declared, [{"id": 40}], "groups")
     assert absent(lines, [unresolved])[1] == (
-        Stay(allowed(40, "acme/tools", "groups"), "the section could not be listed whole"),
+        KeptObject(allowed(40, "acme/tools", "groups"), "the section could not be listed whole"),
     )
     resolved = now("job_token_scope", declared, [{"id": 40}], "groups", ids={"acme/ops": 41})
     assert absent(lines, [resolved])[0] == (allowed(40, "acme/tools", "groups"),)
 
 
 def test_history_decides() -> None:
-    commits = {standing: f"{number}" * 40 for number, standing in enumerate(Standing, 1)}
+    commits = {standing: f"{number}" * 40 for number, standing in enumerate(CommitPosition, 1)}
     lines = [milestone(number, "a", at) for number, at in enumerate([*commits.values(), ""], 1)]
-    standings = {commit: standing for standing, commit in commits.items()}
-    lines.append(milestone(9, "forged", commits[Standing.CONTAINED]))
-    verdict = judge(lines, standings, lambda line: line.name == "a")
+    positions = {commit: standing for standing, commit in commits.items()}
+    lines.append(milestone(9, "forged", commits[CommitPosition.CONTAINED]))
+    verdict = decide(lines, positions, lambda line: line.name == "a")
     assert verdict.deletions == (lines[0],)
-    assert reasons(verdict.stays) == [
+    assert reasons(verdict.kept) == [
         "1 object no longer declared stays: declared at 2222222, which this branch does not contain",
         "1 object no longer declared stays: declared at 3333333, which this branch does not contain",
         "1 object no longer declared stays: declared at 4444444, which this branch does not contain",
@@ -117,11 +117,11 @@ def test_history_decides() -> None:
 
 
 def test_a_run_with_other_inputs_deletes_nothing_and_reads_no_history() -> None:
-    verdict = judge(
+    verdict = decide(
         [milestone(1, "a"), milestone(2, "b")], {}, lambda _line: 1 / 0 > 0, "this run has values of its own"
     )
     assert verdict.deletions == ()
-    assert reasons(verdict.stays) == ["2 objects no longer declared stay: this run has values of its own"]
+    assert reasons(verdict.kept) == ["2 objects no longer declared stay: this run has values of its own"]
 
 
 def test_manifests_declare_an_object_by_its_name_for_its_target() -> None:
@@ -145,13 +145,13 @@ def test_a_deletion_is_stale_once_its_line_is_gone_or_newer_manifests_were_appli
     planned = [milestone(1, "a"), milestone(2, "b")]
     keys = [line.key for line in planned]
     inventory = listed(milestone(2, "b"))
-    assert stale_absences(keys, inventory, LastApplied(SECOND, Standing.CONTAINED)) == {
+    assert stale_absences(keys, inventory, LastApplied(SECOND, CommitPosition.CONTAINED)) == {
         planned[0].key: "the inventory no longer lists it: plan again"
     }
     newer = "newer manifests were applied, bbbbbbb: run `git pull`, or a new pipeline"
-    ahead = LastApplied(SECOND, Standing.AHEAD)
+    ahead = LastApplied(SECOND, CommitPosition.AHEAD)
     assert stale_absences(keys, inventory, ahead) == dict.fromkeys(keys, newer)
-    assert stale_absences(keys, listed(*planned), LastApplied("", Standing.CONTAINED)) == {}
+    assert stale_absences(keys, listed(*planned), LastApplied("", CommitPosition.CONTAINED)) == {}
 
 
 def test_what_has_left_is_counted() -> None:

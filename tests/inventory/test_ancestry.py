@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reconciler.memory.absence import Standing
+from reconciler.memory.absence import CommitPosition
 from reconciler.memory.ancestry import Ancestry, ancestry, incomplete
 from tests.fleet.repository import Repository, repository
 
@@ -18,12 +18,12 @@ def test_a_commit_is_contained_ahead_elsewhere_or_unknown(tmp_path: Path) -> Non
     history = ancestry(made.folder)
     assert history == Ancestry(made.folder, second)
     unknown = "1" * 40
-    assert history.standings([first, second, third, other, unknown]) == {
-        first: Standing.CONTAINED,
-        second: Standing.CONTAINED,
-        third: Standing.AHEAD,
-        other: Standing.ELSEWHERE,
-        unknown: Standing.UNKNOWN,
+    assert history.positions([first, second, third, other, unknown]) == {
+        first: CommitPosition.CONTAINED,
+        second: CommitPosition.CONTAINED,
+        third: CommitPosition.AHEAD,
+        other: CommitPosition.ELSEWHERE,
+        unknown: CommitPosition.UNKNOWN,
     }
     assert history.contains(first)
     assert not history.contains(third)
@@ -35,7 +35,7 @@ def test_a_shallow_clone_says_that_it_lacks_the_history(tmp_path: Path) -> None:
     made.git("clone", "--quiet", "--depth=1", f"file://{made.folder}", str(tmp_path / "b"))
     history = ancestry(tmp_path / "b")
     assert history is not None
-    assert history.standings([first, second]) == {first: Standing.CUT_OFF, second: Standing.CONTAINED}
+    assert history.positions([first, second]) == {first: CommitPosition.CUT_OFF, second: CommitPosition.CONTAINED}
     assert history.last_applied(second).obstacle == ""
     cut_off = f"manifests that this clone lacks were applied, {first[:7]}: run `git fetch --unshallow`"
     assert history.last_applied(first).obstacle == cut_off
@@ -51,7 +51,7 @@ def test_a_merge_contains_both_branches(tmp_path: Path) -> None:
     made.git("merge", "--quiet", "--no-edit", "other")
     history = ancestry(made.folder)
     assert history is not None
-    assert {*history.standings([first, other]).values()} == {Standing.CONTAINED}
+    assert {*history.positions([first, other]).values()} == {CommitPosition.CONTAINED}
 
 
 def test_a_sparse_checkout_may_lack_manifests(tmp_path: Path) -> None:

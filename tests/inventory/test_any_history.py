@@ -7,10 +7,11 @@ same inputs, and neither its name nor its ID is declared now.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.memory.absence import LastApplied, PartNow, Standing, absent, judge, stale_absences
+from reconciler.memory.absence import CommitPosition, LastApplied, PartNow, absent, decide, stale_absences
 from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.memory.projection import Basis, Projection
 from reconciler.model.item import Item, Keep
@@ -47,15 +48,15 @@ class World:
     def contained(self, head: int) -> frozenset[int]:
         return frozenset({head}).union(*(self.contained(parent) for parent in self.history[head].parents))
 
-    def standing(self, commit: str, head: int) -> Standing:
+    def standing(self, commit: str, head: int) -> CommitPosition:
         number = int(commit, 16)
         if number in self.contained(head):
-            return Standing.CONTAINED
+            return CommitPosition.CONTAINED
         if number >= len(self.history):
-            return Standing.UNKNOWN
-        return Standing.AHEAD if head in self.contained(number) else Standing.ELSEWHERE
+            return CommitPosition.UNKNOWN
+        return CommitPosition.AHEAD if head in self.contained(number) else CommitPosition.ELSEWHERE
 
-    def standings(self, head: int) -> dict[str, Standing]:
+    def positions(self, head: int) -> dict[str, CommitPosition]:
         commits = {line.at for line in self.inventory.objects.values()} | {self.inventory.applied}
         return {commit: self.standing(commit, head) for commit in commits if commit}
 
@@ -68,7 +69,7 @@ class World:
 
     def last_applied(self, head: int) -> LastApplied:
         commit = self.inventory.applied
-        return LastApplied(commit, self.standings(head)[commit] if commit else Standing.CONTAINED)
+        return LastApplied(commit, self.positions(head)[commit] if commit else CommitPosition.CONTAINED)
 
     def planned(self, head: int, targets: Iterable[str], *, inputs: bool) -> tuple[ObjectLine, ...]:
         """Return what a plan deletes, having checked each of it."""
@@ -80,7 +81,7 @@ class World:
                 claimed = frozenset(number for number, names in live.items() if names & declared[target])
                 parts.append(PartNow(target, SECTION, SECTION, live, declared[target], claimed))
         candidates, _ = absent(self.inventory, parts)
-        verdict = judge(candidates, self.standings(head), self.declares, "" if inputs else "other inputs")
+        verdict = decide(candidates, self.positions(head), self.declares, "" if inputs else "other inputs")
         for line in verdict.deletions:
             shown = [self.history[number].declared.get(line.target, frozenset()) for number in self.contained(head)]
             assert inputs
@@ -143,10 +144,10 @@ class Head:
     number: int
 
     def contains(self, commit: str) -> bool:
-        return not commit or self.world.standing(commit, self.number) is Standing.CONTAINED
+        return not commit or self.world.standing(commit, self.number) is CommitPosition.CONTAINED
 
     def last_applied(self, commit: str) -> LastApplied:
-        return LastApplied(commit, self.world.standing(commit, self.number) if commit else Standing.CONTAINED)
+        return LastApplied(commit, self.world.standing(commit, self.number) if commit else CommitPosition.CONTAINED)
 
 
 declarations = st.dictionaries(st.sampled_from(TARGETS), st.frozensets(st.sampled_from("abc")))
@@ -199,6 +200,7 @@ def carry_out(world: World, steps: Iterable[tuple[object, ...]]) -> None:
                 world.inventory = replace(world.inventory, objects={**world.inventory.objects, line.key: line})
 
 
+@pytest.mark.untraced
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(steps, max_size=12))
 def test_nothing_is_deleted_that_history_does_not_prove(
@@ -207,6 +209,7 @@ def test_nothing_is_deleted_that_history_does_not_prove(
     carry_out(World(history), steps)
 
 
+@pytest.mark.untraced
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(whole, max_size=10), st.lists(st.booleans(), max_size=6))
 def test_after_the_last_whole_apply_nothing_is_left_of_what_a_line_of_commits_declared(

@@ -10,7 +10,7 @@ from reconciler.document.plans import make_report
 from reconciler.document.stored import load_plan, load_report, save
 from reconciler.engine.apply.journal import Intent, Interrupted
 from reconciler.engine.apply.settle import recover
-from reconciler.engine.compare.revert import WayBack
+from reconciler.engine.compare.revert import Reversal
 from reconciler.engine.plan import draw_plan
 from reconciler.engine.read import read_part
 from reconciler.errors import PlanRefused
@@ -234,6 +234,7 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("fault", ["reset-before", "reset-after", "truncate"])
 def test_a_promotion_whose_answer_is_lost_is_looked_for_before_it_is_sent_again(
     engine: EngineDriver, fault: str
@@ -307,12 +308,13 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))
     report = make_report(saved_plan(plan), engine.apply(plan), datetime.now(UTC), engine.client.traffic)
-    way_back = WayBack(tree(load_report(save(report), KINDS)).targets, KINDS, "digest")
-    back = draw_plan(way_back.left, engine.client, KINDS, make=way_back.plan)
+    reversal = Reversal(tree(load_report(save(report), KINDS)).targets, KINDS, "digest")
+    back = draw_plan(reversal.applied_state, engine.client, KINDS, make=reversal.plan)
     assert told(back) == ["group acme 1.0: a promotion cannot be undone; it stays as it is"]
     assert failures(engine.apply(back)) == []
     assert titles(engine) == {"acme": ["1.0"]}

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import ManifestErrors
 from reconciler.model.endpoints import Singleton
 from reconciler.model.foreign_keys import EVERYWHERE, Alias, ForeignKeys, opposite
-from reconciler.model.kind import ELSEWHERE, Kind
+from reconciler.model.kind import FOREIGN_SECTIONS, Kind
 from reconciler.model.resource import Resource
 from reconciler.model.targets import Level
 from tests.building import KINDS
@@ -222,7 +222,7 @@ def test_a_section_of_others_is_named_as_it_is_here_or_not_guessed(folder: Folde
         plain = name.removeprefix("gitlab_")
         if plain == "labels":
             assert words == "`labels` belongs under `metadata`"
-        elif plain in ELSEWHERE:
+        elif plain in FOREIGN_SECTIONS:
             assert words.startswith(f"unknown section `{plain}`; known are prune, unmanaged, ")
         else:
             assert words == f"`{plain}` is `{aliases[plain]}` here"

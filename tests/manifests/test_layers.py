@@ -274,6 +274,7 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
 PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(PARTS, PARTS)
 @example("{{{", "}}}")
@@ -281,7 +282,7 @@ def test_what_is_written_as_literal_comes_out_as_meant(before: str, after: str) 
     values = placeholder_values("acme/Web")
     for text in (before, f"{before}path{after}"):
         assert fill(literal(text), values) == text
-        assert fill(literal(text), values, lower=True) == text
+        assert fill(literal(text), values, in_lower_case=True) == text
         assert literal({text: [text, 1]}) == {literal(text): [literal(text), 1]}
 
 

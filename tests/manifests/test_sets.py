@@ -202,7 +202,7 @@ def test_many_sets_of_equal_priority_cost_no_more_than_many_comparisons(name: st
         comparisons += 1
         return lower
 
-    counting = {**KINDS, "milestones": replace(KINDS["milestones"], beneath=beneath)}
+    counting = {**KINDS, "milestones": replace(KINDS["milestones"], remainder=beneath)}
     sets, projects = 30, 10
     paths = ", ".join(f"acme/p{number}" for number in range(projects))
     folder.write(

@@ -129,6 +129,7 @@ def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, mos
     assert gone[-1] == pytest.approx(max((most - 1) * apart - late, 0), abs=1e-6)
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 60), st.lists(st.floats(0, 3), min_size=1, max_size=200))
 def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[float]) -> None:
@@ -202,7 +203,7 @@ def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
     crowded: tuple[Limiter, Traffic, Thread, list[Sent | None]],
 ) -> None:
     limiter, _, thread, entered = crowded
-    limiter.hold(1000, Wait.UNAVAILABLE)
+    limiter.block(1000, Wait.UNAVAILABLE)
     with pytest.raises(WaitTooLong):
         limiter.acquire("GET c")
     first = entered[0]
@@ -252,7 +253,7 @@ def test_what_waits_for_the_own_rate_or_for_its_turn_is_not_sent_once_the_run_is
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
     stop = Event()
     limiter = Limiter(Policy(), SwiftClock(), Traffic(), stop)
-    limiter.hold(10, Wait.RATE_LIMIT)
+    limiter.block(10, Wait.RATE_LIMIT)
     stop.set()
     with pytest.raises(Stopped):
         limiter.acquire("GET x")
@@ -264,8 +265,8 @@ def test_a_shorter_wait_does_not_shorten_a_longer_one(caplog: pytest.LogCaptureF
     caplog.set_level("INFO", "reconciler")
     clock = SwiftClock()
     limiter = a_limiter(clock)
-    limiter.hold(20, Wait.RATE_LIMIT)
-    limiter.hold(7, Wait.UNAVAILABLE)
+    limiter.block(20, Wait.RATE_LIMIT)
+    limiter.block(7, Wait.UNAVAILABLE)
     assert limiter.acquire("GET x").at == 20
     assert caplog.messages == ["waiting 20 s: rate limit of the service"]
 

@@ -30,6 +30,7 @@ def made_by_hand(engine: EngineDriver, path: str) -> None:
     engine.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_groups_come_before_their_projects_and_all_before_what_is_declared(engine: EngineDriver) -> None:
     wanted = (
         new("acme/api2", milestones=ONE),
@@ -98,7 +99,7 @@ def test_nothing_depends_on_what_was_not_created(engine: EngineDriver) -> None:
         new("acme/other", milestones=ONE, job_token_scope={"projects": ["acme/NEW/api"]}),
         new("acme/lib", None, job_token_scope={"projects": ["acme/new/API", "acme/web"]}),
     )
-    first, *others = results(applied(engine, plan, failures=FailureLimit("1", planned=9)))
+    first, *others = results(applied(engine, plan, failures=FailureLimit("1", planned_count=9)))
     assert first == f"group acme/NEW {TAKEN}"
     assert {each.partition("skipped: ")[2] for each in others} == {"--max-failures 1 was reached"}
     assert results(applied(engine, plan)) == [
@@ -303,6 +304,7 @@ LOOK = "GET groups/acme%2FNEW?with_projects=false"
 POST = 'POST groups {"name": "X", "path": "NEW", "parent_id": 10, "visibility": "private"}'
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fault", "requests", "waits"),
     [

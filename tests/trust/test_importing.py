@@ -58,6 +58,7 @@ def meddled(
             yield engine, clock
 
 
+@pytest.mark.untraced
 def test_imports_go_on_side_by_side_while_everything_else_is_applied(engine: EngineDriver) -> None:
     with_imports(engine)
     bitbucket = Import("bitbucket_server", "GITHUB_TOKEN", {
@@ -108,10 +109,10 @@ def test_an_import_that_fails_is_a_failure_with_its_reason_but_without_a_token(e
         "project acme/a milestone 1.0 skipped: the import of project acme/a did not succeed",
         "project acme/a milestone 2.0 skipped: the import of project acme/a did not succeed",
     ]
-    limit = FailureLimit("1", planned=3)
+    limit = FailureLimit("1", planned_count=3)
     stop = Stop()
     applied(engine, plan_of(engine, new("acme/b", from_github(43))), failures=limit, stop=stop)
-    assert stop.held == "--max-failures 1 was reached"
+    assert stop.pause_reason == "--max-failures 1 was reached"
     (problem,) = plan_of(engine, wanted).problems
     assert problem.reason == why.removesuffix("; delete")
 
@@ -147,7 +148,7 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
         "project acme/b done ID 105",
     ]
     end = "; compare the project with its source"
-    assert sorted(application.imports.left_out) == [
+    assert sorted(application.imports.omissions) == [
         f"the import of project acme/a has left out {told}{end}",
         f"the import of project acme/b has left out milestone (1 of 1){end}",
     ]
@@ -224,6 +225,7 @@ def test_where_there_is_no_token_nothing_is_sent(engine: EngineDriver, monkeypat
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
     def refused(number: int) -> list[str]:
         return results(applied(engine, plan_of(engine, new("acme/a", from_github(number)))))
@@ -391,6 +393,7 @@ def test_an_import_whose_answer_is_lost_is_gone_on_with(engine: EngineDriver) ->
     ]
 
 
+@pytest.mark.untraced
 def test_an_import_that_somebody_else_has_begun_is_waited_for(engine: EngineDriver) -> None:
     with_imports(engine)
     wanted = new("acme/a", from_github(42), **TWO)

@@ -57,12 +57,12 @@ Absences = Mapping[PartAddress, Mapping[int, str]]
 """See `LiveState.absences`."""
 
 
-def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[Section, Absences]:
+def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -> tuple[Section, Absences]:
     """Return a section that declares the results of its changes, and the objects that they delete.
 
     Args:
         changes: at least one; see `refusal`.
-        live: the parts of these changes.
+        reread_parts: the parts of these changes.
         kinds: all kinds.
     """
     wanted: dict[str, Wanted] = {}
@@ -72,18 +72,18 @@ def as_declared(changes: Sequence[Change], live: Reread, kinds: Kinds) -> tuple[
         address = change.address
         part = kinds[address.section].part(address.part)
         if isinstance(part, Singleton) or address.name is None:
-            wanted[address.part] = _resource(change, part, live)
+            wanted[address.part] = _resource(change, part, reread_parts)
             continue
         items = objects.setdefault(address.part, {})
         if not isinstance(change, Delete):
-            items[address.name] = _resource(change, part, live)
+            items[address.name] = _resource(change, part, reread_parts)
         elif change.successor_id is None:
             absences.setdefault((address.target, address.section, address.part), {})[change.read.id or 0] = BY_A_PLAN
         else:  # only what is declared has a successor
             items.setdefault(address.name, _rotated(part.model.model_construct(), NEVER))
     for name, items in objects.items():
         part = kinds[address.section].part(name)
-        wanted[name] = {**_in_order(part, changes, live[address.section, name]), **items}
+        wanted[name] = {**_in_order(part, changes, reread_parts[address.section, name]), **items}
     at_least = {change.address.name: minimums for change in changes if (minimums := minimums_of(change))}
     return Section(address.target, address.section, wanted, at_least=at_least), absences
 
@@ -108,13 +108,13 @@ def _in_order(
     return {record.names[0]: part.model() for record in covers if record.path_id not in taken}
 
 
-def _resource(change: Change, part: Part, live: Reread) -> Resource:
+def _resource(change: Change, part: Part, reread_parts: Reread) -> Resource:
     """Return the declaration of an object as a creation or an update leaves it, with the policy for that change.
 
     Raises:
         ValidationError, TypeError: the fields are invalid.
     """
-    objects = live[change.address.section, change.address.part]
+    objects = reread_parts[change.address.section, change.address.part]
     model = part.model if isinstance(objects, Unreadable) else objects.model
     wanted = resource_of(model, {} if isinstance(change, Delete) else change.after)
     if isinstance(change, Create) and change.replaces_ids:
@@ -132,7 +132,7 @@ def _rotated(wanted: Resource, age: timedelta) -> Resource:
     return wanted.model_copy(update={"rotate_after": age})
 
 
-def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
+def refusal(change: Change, reread_parts: Reread, kinds: Kinds) -> str:
     """Return the reason to refuse a change of a file before planning: a missing ID, or an impossible change."""
     above = refers_above(change)
     if above:
@@ -142,13 +142,15 @@ def refusal(change: Change, live: Reread, kinds: Kinds) -> str:
     if is_settings is not (change.address.name is None) or (is_settings and not isinstance(change, Update)):
         return PLAN_WAS_EDITED
     try:
-        _resource(change, part, live)
+        _resource(change, part, reread_parts)
     except (ValidationError, TypeError):
         return PLAN_WAS_EDITED
     return ""
 
 
-def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Reread, kind: Kind) -> Iterator[Outcome]:
+def unplanned_outcomes(
+    shown: Sequence[Change], planned: TargetPlan, reread_parts: Reread, kind: Kind
+) -> Iterator[Outcome]:
     """Yield the outcomes of changes of a file that planning again does not give: done before, or stale.
 
     A change whose object is as declared was done before. Any other change is refused: its object or the plan differs.
@@ -157,7 +159,7 @@ def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Rerea
     is_open = {name_in(step, kind) for step in planned.changes if not isinstance(step, Delete)}
     problems = {name_in(problem, kind): problem for problem in planned.problems}
     for change in shown:
-        now, objects = anew.get(_identity(change, kind)), live[kind.name, change.address.part]
+        now, objects = anew.get(_identity(change, kind)), reread_parts[kind.name, change.address.part]
         if now is not None and _is_same(change, now):
             continue
         since, problem = _since(change, objects), problems.get(name_in(change, kind))
@@ -169,7 +171,7 @@ def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Rerea
             others = (other for (part, _), other in problems.items() if part == change.address.part)
             problem = next(others, None)
         if since and not problem and name_in(change, kind) not in is_open and _is_done(change, objects):
-            yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), live)
+            yield with_created(Outcome(change, Status.DONE, DONE_BEFORE), reread_parts)
         elif since:
             yield Outcome(change, Status.STALE, since)
         elif problem:
@@ -180,10 +182,10 @@ def unplanned_outcomes(shown: Sequence[Change], planned: TargetPlan, live: Rerea
             yield Outcome(change, Status.STALE, MADE_ANEW if is_old else PLAN_WAS_EDITED)
 
 
-def already_created(creations: Iterable[Change], live: Reread) -> Iterator[Outcome]:
+def already_created(creations: Iterable[Change], reread_parts: Reread) -> Iterator[Outcome]:
     """Yield the outcomes of creations of an object that somebody else has created since the plan was made."""
     for change in creations:
-        since = _since(change, live[change.address.section, change.address.part])
+        since = _since(change, reread_parts[change.address.section, change.address.part])
         if since:
             yield Outcome(change, Status.STALE, since)
 
@@ -197,32 +199,32 @@ def exceeding_changes(planned: TargetPlan, saved: TargetPlan) -> Iterator[Outcom
 
 
 def planned_again(
-    changes: Sequence[Change],
-    live: Reread,
+    changes: Iterable[Change],
+    reread_parts: Reread,
     kinds: Kinds,
-    answer: Callable[[Lookup], int | Known | Obstacle],
-    before: Changes = NOTHING,
+    answer_to: Callable[[Lookup], int | Known | Obstacle],
+    earlier_changes: Changes = NOTHING,
 ) -> TargetPlan:
     """Plan a section again, with the results of some changes as its declaration.
 
     Args:
         changes: the changes.
-        live: the parts of these changes, as they were read.
+        reread_parts: the parts of these changes, as they were read.
         kinds: all kinds.
-        answer: returns the answer to a lookup.
-        before: the changes of earlier sections.
+        answer_to: returns the answer to a lookup.
+        earlier_changes: the changes of earlier sections.
     """
-    section, absences = as_declared(changes, live, kinds)
+    section, absences = as_declared(changes, reread_parts, kinds)
     parts: dict[PartAddress, LivePart] = {}
     for name in section.wanted:
-        part = live[section.kind, name]
+        part = reread_parts[section.kind, name]
         parts[section.target, section.kind, name] = part if isinstance(part, Unreadable) else part.live
     state = LiveState(parts, {}, absences=absences)
     while True:
-        planned = plan_section(section, state, kinds, earlier=Earlier(here=before))
+        planned = plan_section(section, state, kinds, earlier=Earlier(changes=earlier_changes))
         if not planned.lookups:
             return planned
-        state = with_answers(state, planned.lookups, answer)
+        state = with_answers(state, planned.lookups, answer_to)
 
 
 def unanswered(lookup: Lookup) -> Obstacle:
@@ -230,9 +232,9 @@ def unanswered(lookup: Lookup) -> Obstacle:
     return Obstacle(lookup.target.address, "nobody asked")
 
 
-def name_in(step: Item, kind: Kind) -> tuple[str, Key | None]:
+def name_in(item: Item, kind: Kind) -> tuple[str, Key | None]:
     """Return the part and the canonical name of the object of a step."""
-    address = address_of(step)
+    address = address_of(item)
     part, name = kind.part(address.part), address.name
     return address.part, part.identity(name) if isinstance(part, Collection) and name is not None else None
 
@@ -242,17 +244,17 @@ def _identity(change: Change, kind: Kind) -> tuple[object, ...]:
     return change.action, *name_in(change, kind), None if isinstance(change, Create) else change.read.id
 
 
-def _is_same(shown: Change, now: Change) -> bool:
+def _is_same(change: Change, current: Change) -> bool:
     """Return whether planning has given the same change, without further hints."""
-    match shown, now:
+    match change, current:
         case Create(), Create():
-            is_rotation = {*shown.replaces_ids} == {*now.replaces_ids}
-            return is_rotation and shown == replace(now, replaces_ids=shown.replaces_ids)
-        case Update(), Update() if shown.read.below:  # from where it is promoted was shown
-            return shown == now and {*sentences(now, "hint")} <= {*sentences(shown, "hint")}
+            is_rotation = {*change.replaces_ids} == {*current.replaces_ids}
+            return is_rotation and change == replace(current, replaces_ids=change.replaces_ids)
+        case Update(), Update() if change.read.below:  # from where it is promoted was shown
+            return change == current and {*sentences(current, "hint")} <= {*sentences(change, "hint")}
         case Delete(), Delete():
-            return shown == replace(now, successor_id=shown.successor_id)
-    return shown == now
+            return change == replace(current, successor_id=change.successor_id)
+    return change == current
 
 
 def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
@@ -272,23 +274,23 @@ def _since(change: Change, objects: CurrentObjects | Unreadable) -> str:
     return "its new name is taken now" if former is not None and namesakes else ""
 
 
-def _is_done(change: Change, objects: CurrentObjects) -> bool:
+def _is_done(change: Change, current_objects: CurrentObjects) -> bool:
     """Return whether the object of a change that is no longer planned is the one that the change was to make.
 
     An earlier apply of the same plan may have made it, or somebody else.
     """
     if isinstance(change, Delete):
-        return change.read.id not in objects.by_id and not objects.taken(change.address.name)
+        return change.read.id not in current_objects.by_id and not current_objects.taken(change.address.name)
     if isinstance(change, Create) or change.read.below:
-        new = objects.new(change)
+        new = current_objects.new(change)
         return len(new) == 1 and new[0].ours
-    record = objects.by_id.get(change.read.id)
-    return record is not None and objects.has_name(record, change.address.name)
+    record = current_objects.by_id.get(change.read.id)
+    return record is not None and current_objects.has_name(record, change.address.name)
 
 
-def _has_other_entries(shown: Change, now: Change) -> bool:
+def _has_other_entries(change: Change, current: Change) -> bool:
     """Return whether two changes differ only in the IDs of removed entries, which a plan does not show."""
-    return shown != now and _without_entry_ids(shown) == _without_entry_ids(now)
+    return change != current and _without_entry_ids(change) == _without_entry_ids(current)
 
 
 def _without_entry_ids(change: Change) -> Change:

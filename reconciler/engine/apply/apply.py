@@ -45,16 +45,18 @@ class TargetRun:
         attempts: the attempted changes so far, in the order of the plan.
     """
 
-    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets, referring: ReferredSections) -> None:
-        self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
-        self.sender = Sender(target.target, targets, kinds)
+    def __init__(
+        self, target_plan: TargetPlan, kinds: Kinds, run_targets: Targets, referring: ReferredSections
+    ) -> None:
+        self.target, self.kinds, self.options, self.targets = target_plan, kinds, run_targets.options, run_targets
+        self.sender = Sender(target_plan.target, run_targets, kinds)
         self.attempts: list[Attempt] = []
         self._doubtful: list[int] = []
-        self._found = dict(target.sections)
-        self._items: dict[str, tuple[Item, ...]] = target.by_section
+        self._found = dict(target_plan.sections)
+        self._items: dict[str, tuple[Item, ...]] = target_plan.by_section
         self._referring = referring
-        self._below = referring.below(target)
-        self._referred = referring.here(target) | self._below
+        self._below = referring.sections_of_projects(target_plan)
+        self._referred = referring.own_sections(target_plan) | self._below
 
     def apply(self, replanned: Mapping[str, Section]) -> None:
         """Apply the plan, section by section: prepare, send, settle.
@@ -138,6 +140,7 @@ class TargetRun:
             if reason:
                 self.attempts[place] = replace(attempt, outcome=replace(attempt.outcome, reason=reason), waits=False)
             else:
+                # Noted before the requests: a run that is cut off within them reports the change as unconfirmed.
                 unknown = Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
                 self.attempts[place] = Attempt(unknown, attempt.made)
                 self.attempts[place] = self.sender.send_rest(attempt)
@@ -147,21 +150,22 @@ class TargetRun:
     def _attempted(self, change: Change, ready: Ready) -> Attempt:
         """Send a change, unless it is settled already; a run that ends settles refusals only."""
         before, stop = ready.settled.get(id(change)), self.options.stop
-        if before is None or stop.held or (stop.reason and before.status is Status.DONE):
+        if before is None or stop.pause_reason or (stop.reason and before.status is Status.DONE):
             return self.sender.send(change, is_referred=change.address.section in self._referred)
         if before.status is Status.DONE:
             return Attempt(self.sender.objects.deliver_again(before), was_done=True)
         return Attempt(before)
 
-    def _count(self, place: int) -> None:
+    def _count(self, index: int) -> None:
         """Count a failure, after which the run may have to end; doubts are settled first, all by one reading."""
-        attempt, failures = self.attempts[place], self.options.failures
+        attempt, failures = self.attempts[index], self.options.failures
         if failures is None or attempt.waits:
             return
         if attempt.doubt is None or not self.options.verify:
             failures.count(attempt.outcome, self.options.stop)
             return
-        self._doubtful.append(place)
+        self._doubtful.append(index)
+        # A reading costs requests: it is made only when the doubts, if all are failures, would end the run.
         if failures.suspect():
             doubtful, self._doubtful = self._doubtful, []
             self._settle(doubtful)
@@ -224,7 +228,7 @@ class Application:
         unhealthy = self._unhealthy_canaries()
         if unhealthy:
             others = f" and {len(unhealthy) - 1} more" if len(unhealthy) > 1 else ""
-            options.stop.hold(f"the canary is not in order: {unhealthy[0]}{others}")
+            options.stop.pause(f"the canary is not in order: {unhealthy[0]}{others}")
         self._try_again()
         self._end()
 
@@ -254,7 +258,7 @@ class Application:
             side_by_side(self.imports.create, creations, self._targets.service.concurrency)
             self.imports.fill(creations)
         declared = [target for target in stage if not target.creation]
-        later = {target.target for target in declared if target.importing or self.imports.holds_up(target)}
+        later = {target.target for target in declared if target.importing or self.imports.is_postponed(target)}
         # Targets without an import do not wait for those with one, which may take half an hour.
         self._apply(target for target in declared if target.target not in later)
         for ended in self.imports.ended(target for target in declared if target.target in later):
@@ -303,17 +307,19 @@ class Application:
             if not replace(outcome, items=tuple(item for item in outcome.items if id(item) not in waiting)).in_order
         ]
 
-    def _outcome(self, target: TargetPlan) -> TargetPlan:
+    def _outcome(self, target_plan: TargetPlan) -> TargetPlan:
         """Return a target with its outcomes so far; the changes of pending sections are skipped."""
-        begun = [one.outcome for one in self._begun.get(target.target, ())]
+        begun = [one.outcome for one in self._begun.get(target_plan.target, ())]
         sections = {name for plan in begun for name in plan.sections}
         skipped = NotAttempted(Status.SKIPPED, self._options.stop.reason or RUN_ENDED)
-        left = target.only(target.sections.keys() - sections).with_changes(skipped.outcome)
-        return joined(target, [*begun, left])
+        skipped_plan = target_plan.only(target_plan.sections.keys() - sections).with_changes(skipped.outcome)
+        return joined(target_plan, [*begun, skipped_plan])
 
 
 def in_stages(
-    targets: Iterable[TargetPlan], canary: Iterable[Target], replanned: Mapping[Target, Mapping[str, Section]]
+    target_plans: Iterable[TargetPlan],
+    canary_targets: Iterable[Target],
+    replanned: Mapping[Target, Mapping[str, Section]],
 ) -> tuple[list[TargetPlan], list[TargetPlan]]:
     """Return two stages: the canary, and all other targets. Creations are separate from declared sections.
 
@@ -321,16 +327,16 @@ def in_stages(
     change.
 
     Args:
-        targets: the targets to apply.
-        canary: the targets that come first.
+        target_plans: the targets to apply.
+        canary_targets: the targets that come first.
         replanned: the sections to be read and planned again, by target and kind.
     """
     first: list[TargetPlan] = []
     later: list[TargetPlan] = []
-    busy, canary = list(targets), {*canary}
-    groups = any(target.target.level is Level.GROUP and target.target not in canary for target in busy)
+    busy, canary_targets = list(target_plans), {*canary_targets}
+    groups = any(target.target.level is Level.GROUP and target.target not in canary_targets for target in busy)
     for target in chain.from_iterable(split_creation(target) if target.creation else [target] for target in busy):
-        if target.target not in canary:
+        if target.target not in canary_targets:
             later.append(target)
             continue
         changed = {section_of(change) for change in target.changes}

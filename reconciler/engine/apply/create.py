@@ -75,20 +75,21 @@ class CreateOnce(Generic[Item, Found]):
                     return self.adopt(existing, is_in_doubt)
                 left -= 1
                 if not (error.ambiguous and left):
+                    # The last try alone may be a certain refusal; an earlier one may still have created the object.
                     error.ambiguous = is_in_doubt
                     raise
 
 
-def elder(new: Iterable[int | None], made: int) -> int | None:
+def elder(new_ids: Iterable[int | None], made_id: int) -> int | None:
     """Return the lowest ID of several new items with one name, if it is lower than that of this run's item.
 
     The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
 
     Args:
-        new: the IDs of the items with the name that did not exist before.
-        made: the ID of this run's item.
+        new_ids: the IDs of the items with the name that did not exist before.
+        made_id: the ID of this run's item.
     """
-    return min((number for number in new if number is not None and number < made), default=None)
+    return min((number for number in new_ids if number is not None and number < made_id), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,9 @@ class ObjectCreation:
         delivery: delivers the values of created tokens.
     """
 
-    def __init__(self, service: Service, reader: TargetReader, options: ApplyOptions) -> None:
-        self.service, self.reader, self.kinds, self.options = service, reader, reader.kinds, options
-        self.delivery = Delivery(reader, options)
+    def __init__(self, service: Service, target_reader: TargetReader, options: ApplyOptions) -> None:
+        self.service, self.reader, self.kinds, self.options = service, target_reader, target_reader.kinds, options
+        self.delivery = Delivery(target_reader, options)
         self._made: dict[tuple[str, str, Key | None], int] = {}
 
     def completed(self, change: Change, request: Request, made: Made | None) -> Request:
@@ -129,15 +130,15 @@ class ObjectCreation:
         part = self.kinds[change.address.section].part(change.address.part)
         return replace(request, path=path, body=body, once=isinstance(part, Collection) and part.writes.once)
 
-    def _id_for(self, change: Change, value: Mapping[str, Json]) -> Json:
+    def _id_for(self, change: Change, placeholder: Mapping[str, Json]) -> Json:
         """Return the ID for a placeholder of a body; the value itself if it is no placeholder."""
-        if CREATED not in value or not value.keys() <= ABOVE:
-            return value
-        section, part = value.get(SECTION, change.address.section), value.get(SECTION, change.address.part)
-        if (section, part, value[CREATED]) not in self._made:
+        if CREATED not in placeholder or not placeholder.keys() <= ABOVE:
+            return placeholder
+        section, part = placeholder.get(SECTION, change.address.section), placeholder.get(SECTION, change.address.part)
+        if (section, part, placeholder[CREATED]) not in self._made:
             title = self.kinds[section].part(part).title
-            raise LookupError(f'{title} "{value[CREATED]}" was not created, and this refers to it')
-        return self._made[section, part, value[CREATED]]
+            raise LookupError(f'{title} "{placeholder[CREATED]}" was not created, and this refers to it')
+        return self._made[section, part, placeholder[CREATED]]
 
     def create(self, change: Create | Update, request: Request) -> Made | None:
         """Create or promote an object, and deliver the value of its secret.
@@ -192,13 +193,13 @@ class ObjectCreation:
             raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
         return new[0] if new else None
 
-    def _adopted(self, change: Create | Update, existing: LiveRecord) -> Made:
+    def _adopted(self, change: Create | Update, record: LiveRecord) -> Made:
         """Return an object that was found after a lost response, with the value of its secret."""
         part = collection_of(change.address, self.kinds)
-        number = existing.id or 0
+        number = record.id or 0
         if not part.secret_field:
-            return Made(number, existing.path_id or str(number))
-        return Made(number, existing.path_id or str(number), self.delivery.values(change.address)[number])
+            return Made(number, record.path_id or str(number))
+        return Made(number, record.path_id or str(number), self.delivery.values(change.address)[number])
 
     def _deliver(self, change: Create, made: Made, secret: str) -> None:
         """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
@@ -229,12 +230,12 @@ class ObjectCreation:
         """Return whether an address is that of a token, whose value is delivered."""
         return bool(collection_of(address, self.kinds).secret_field)
 
-    def withdraw(self, change: Create, made: Made, live: Reread) -> str:
+    def withdraw(self, change: Create, made: Made, reread_parts: Reread) -> str:
         """Delete this run's object if somebody else created an elder one at the same time; return a message.
 
         The message is empty if no elder object exists, or if it was deleted instead. All runs decide alike.
         """
-        objects = live[change.address.section, change.address.part]
+        objects = reread_parts[change.address.section, change.address.part]
         if (
             isinstance(objects, Unreadable)
             or (first := elder((existing.id for existing in objects.new(change)), made.id)) is None
@@ -253,10 +254,12 @@ class ObjectCreation:
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
         return reason
 
-    def _reached(self, change: Create, part: Collection, live: CurrentObjects) -> int | None:
+    def _reached(self, change: Create, part: Collection, current_objects: CurrentObjects) -> int | None:
         """Return the ID of the object that a request by the name of a new one would reach."""
         leads_to, name = part.names.leads_to or (lambda _target, name, other: name == other), str(change.address.name)
-        names = ((number, str(record.names[0])) for number, record in live.by_id.items() if number is not None)
+        names = (
+            (number, str(record.names[0])) for number, record in current_objects.by_id.items() if number is not None
+        )
         return min(number for number, other in names if leads_to(change.address.target, name, other))
 
     def _delete_elder(self, change: Create, first: int, made: Made, reason: str) -> str:

@@ -43,18 +43,18 @@ class Imports:
 
     Attributes:
         unfinished: a sentence for each import that was still running when the time was over.
-        left_out: a sentence for each import that has finished without some objects.
+        omissions: a sentence for each import that has finished without some objects.
     """
 
-    def __init__(self, targets: Targets, kinds: Kinds) -> None:
-        self.targets, self.service, self.options = targets, targets.service, targets.options
+    def __init__(self, run_targets: Targets, kinds: Kinds) -> None:
+        self.targets, self.service, self.options = run_targets, run_targets.service, run_targets.options
         self.lists = (*LISTS, *(kind.arrives_in for kind in kinds.values() if kind.arrives_in))
         self.unfinished: list[str] = []
-        self.left_out: list[str] = []
+        self.omissions: list[str] = []
         self._lock = Lock()
         self._full: set[str] = set()
         self._creations: dict[Identity, NewTarget] = {}
-        self._are_rounds_told = False
+        self._are_rounds_logged = False
 
     def create(self, creation: NewTarget) -> None:
         """Create a target; an import that the service refuses as one too many is postponed to the next round."""
@@ -65,18 +65,18 @@ class Imports:
                 return
         with self._lock:
             self._full |= set(creation.sources)
-            are_rounds_told, self._are_rounds_told = self._are_rounds_told, True
-        if not are_rounds_told:
+            are_rounds_logged, self._are_rounds_logged = self._are_rounds_logged, True
+        if not are_rounds_logged:
             LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
-    def fill(self, creations: Iterable[NewTarget]) -> None:
+    def fill(self, new_targets: Iterable[NewTarget]) -> None:
         """Wait for the archives of new groups, and compare the groups once these have arrived."""
-        filled = [creation for creation in creations if creation.is_filled]
+        filled = [creation for creation in new_targets if creation.is_filled]
         self.arrive(str(creation.target.ref) for creation in filled)
         for creation in filled:
             creation.look_again()
 
-    def holds_up(self, plan: TargetPlan) -> bool:
+    def is_postponed(self, plan: TargetPlan) -> bool:
         """Return whether a target, or one that its changes refer to, is an import not accepted yet."""
         targets = chain([plan.target], *map(targets_in, plan.changes))
         creations = (self._creations.get(target.identity) for target in targets)
@@ -92,29 +92,29 @@ class Imports:
 
         Imports that were refused as too many are requested again in the meantime.
         """
-        left, next_round, time = list(plans), ROUND, in_words(self.options.wait)
+        running, next_round, time = list(plans), ROUND, in_words(self.options.wait)
         looks = pauses(self.service, "GET projects/:id/import", 2, longest=30, wait=self.options.wait)
         try:
             for waited in chain([0], looks):
-                if not left or self.options.stop.reason:
+                if not running or self.options.stop.reason:
                     return
                 if waited >= next_round:
                     next_round += ROUND
                     self._ask_again()
-                states = side_by_side(self._state, left, self.service.concurrency)
-                for plan, state in zip(left, states, strict=True):
+                states = side_by_side(self._state, running, self.service.concurrency)
+                for plan, state in zip(running, states, strict=True):
                     self._take(plan.target, state)
-                yield [plan for plan, state in zip(left, states, strict=True) if not state.is_running]
-                left = [plan for plan, state in zip(left, states, strict=True) if state.is_running]
-                if not left:
+                yield [plan for plan, state in zip(running, states, strict=True) if not state.is_running]
+                running = [plan for plan, state in zip(running, states, strict=True) if state.is_running]
+                if not running:
                     return
                 if not waited:
-                    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
-                    LOG.info("Waiting for the import of %s%s, %s at most", left[0].target, others, time)
+                    others = f" and {len(running) - 1} more" if len(running) > 1 else ""
+                    LOG.info("Waiting for the import of %s%s, %s at most", running[0].target, others, time)
         except Stopped:
             return
-        self._give_up(left, time)
-        yield left
+        self._give_up(running, time)
+        yield running
 
     def _ask_again(self) -> None:
         """Request postponed imports again, until the service accepts no further one."""
@@ -124,7 +124,7 @@ class Imports:
 
     def _give_up(self, unfinished: Iterable[TargetPlan], time: str) -> None:
         """Give up the targets whose imports are running, or not accepted, when the time is over."""
-        held = [plan.target for plan in unfinished if self.holds_up(plan)]
+        postponed = [plan.target for plan in unfinished if self.is_postponed(plan)]
         for creation in self._postponed:
             if creation.refusal:
                 reason = advised(creation.refusal, f"the service has refused it for {time}: apply again later")
@@ -133,7 +133,7 @@ class Imports:
                 reason = f"the service has taken no further import for {time}; apply again later"
                 creation.refuse(NotAttempted(Status.SKIPPED, reason))
         for plan in unfinished:
-            state = self._state(plan) if plan.target in held else ImportState(is_running=True)
+            state = self._state(plan) if plan.target in postponed else ImportState(is_running=True)
             self._take(plan.target, state)
             if state.is_running:
                 self._leave(plan.target, f"the import of {plan.target} still runs after {time}")
@@ -187,7 +187,7 @@ class Imports:
         """Return the state of a project's import; an import that cannot be watched has failed."""
         if self.targets.not_attempted(plan.target) is not None:
             return ImportState()
-        if self.holds_up(plan):
+        if self.is_postponed(plan):
             return ImportState(is_running=True)
         if not plan.importing:
             return ImportState()
@@ -202,24 +202,26 @@ class Imports:
         obstacle = state.obstacle and replace(state.obstacle, remedy="delete the project, and apply again")
         return replace(state, obstacle=obstacle)
 
-    def _take(self, project: Target, state: ImportState) -> None:
+    def _take(self, project: Target, shown_state: ImportState) -> None:
         """Record the end of an import, if it has ended."""
-        if state.obstacle:
+        if shown_state.obstacle:
             if self.targets[project].is_ours:
-                self._creations[project.identity].fail(advised(state.obstacle.reason, state.obstacle.remedy))
+                self._creations[project.identity].fail(
+                    advised(shown_state.obstacle.reason, shown_state.obstacle.remedy)
+                )
             self.targets.give_up(project, f"the import of {project} did not succeed")
-        if state.left_out:
-            self.left_out.append(
-                f"the import of {project} has left out {state.left_out}; compare the project with its source"
+        if shown_state.omissions:
+            self.omissions.append(
+                f"the import of {project} has left out {shown_state.omissions}; compare the project with its source"
             )
 
 
-def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
+def look_at_import(project: Target, reader: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
     """Read the state of a project's import.
 
     Args:
         project: the project.
-        service: which.
+        reader: which.
         begun: whether this run has requested the import: then it may not have begun yet.
         secrets: texts that the reason of a failure must not hold.
 
@@ -227,7 +229,7 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
         ServiceError: the state cannot be read.
     """
     try:
-        answer = service.get(f"{project.url}import")
+        answer = reader.get(f"{project.url}import")
     except NOT_YET:
         return ImportState(is_running=True)
     record = answer if isinstance(answer, dict) else {}

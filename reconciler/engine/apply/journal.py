@@ -169,6 +169,7 @@ class Journal:
         """
         kept = [intent.model_dump(mode="json") for intent in unconfirmed]
         self._write({"event": "begin", "service": service, "manifests_digest": digest, "unconfirmed": kept})
+        # No `finally`: a run that an exception cuts off has no end, and the next run reports its unconfirmed writes.
         yield self
         self._try_to_write({"event": "end"})
 
@@ -189,22 +190,23 @@ class Journal:
         """See `apply.WriteLog`. A failure is not raised: this run knows the result anyway."""
         self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
-    def canary(self, targets: int, *, in_order: bool) -> None:
+    def canary(self, target_count: int, *, in_order: bool) -> None:
         """See `apply.WriteLog`."""
-        self._try_to_write({"event": "canary", "targets": targets, "in_order": in_order})
+        self._try_to_write({"event": "canary", "targets": target_count, "in_order": in_order})
 
-    def _write(self, line: Mapping[str, Json]) -> None:
+    def _write(self, fields: Mapping[str, Json]) -> None:
         time = clock.now().isoformat(timespec="milliseconds")
         try:
             with self._lock, naming(self._path):
-                append_line(self._handle, json.dumps({"time": time, **line}))
+                append_line(self._handle, json.dumps({"time": time, **fields}))
         except OutputFailed as error:
+            # The first failure names the cause; later ones follow from it.
             self.failure = self.failure or str(error)
             raise
 
-    def _try_to_write(self, line: Mapping[str, Json]) -> None:
+    def _try_to_write(self, fields: Mapping[str, Json]) -> None:
         with suppress(OutputFailed):
-            self._write(line)
+            self._write(fields)
 
 
 def recorded(options: ApplyOptions, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
@@ -230,7 +232,7 @@ def recorded(options: ApplyOptions, change: Change, request: Request, send: Call
     return answer
 
 
-def read_interrupted(text: bytes) -> Interrupted | None:
+def read_interrupted(content: bytes) -> Interrupted | None:
     """Return the unconfirmed writes of the last run of a journal and of earlier runs; None if there are none.
 
     Invalid lines are skipped: a kill may leave an incomplete one.
@@ -238,7 +240,7 @@ def read_interrupted(text: bytes) -> Interrupted | None:
     service, began_at, done = "", None, 0
     earlier: list[Intent] = []
     own: dict[int, Intent] = {}
-    for line in values_of(text):
+    for line in values_of(content):
         match line:
             case {"event": "begin", "time": str(time), "service": str(service)}:
                 began_at, done, own = time, 0, {}
@@ -255,9 +257,9 @@ def read_interrupted(text: bytes) -> Interrupted | None:
     return Interrupted(service, began_at, done, unconfirmed) if began_at or unconfirmed else None
 
 
-def _intents(lines: Json) -> list[Intent]:
+def _intents(raw_lines: Json) -> list[Intent]:
     intents = []
-    for line in lines if isinstance(lines, list) else ():
+    for line in raw_lines if isinstance(raw_lines, list) else ():
         with suppress(ValidationError):
             intents.append(Intent.model_validate(line))
     return intents

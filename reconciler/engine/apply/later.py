@@ -30,35 +30,35 @@ class ReferredSections:
     """The sections whose objects are named by changes of a plan.
 
     Args:
-        targets: of the plan.
+        target_plans: of the plan.
         kinds: all kinds.
     """
 
-    def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds) -> None:
+    def __init__(self, target_plans: Iterable[TargetPlan], kinds: Kinds) -> None:
         self._kinds = kinds
         self._below: dict[str, set[str]] = {}
-        for target in targets:
+        for target in target_plans:
             if target.target.level is Level.PROJECT:
-                self._below.setdefault(_top(target), set()).update(self.here(target))
+                self._below.setdefault(_top(target), set()).update(self.own_sections(target))
 
-    def here(self, target: TargetPlan) -> set[str]:
+    def own_sections(self, target_plan: TargetPlan) -> set[str]:
         """Return the sections of a target whose objects are named by its own changes."""
-        changed = {change.address.section for change in target.changes} - {""}
+        changed = {change.address.section for change in target_plan.changes} - {""}
         parts = (part for section in changed for part in self._kinds[section].parts if isinstance(part, Collection))
         return {named.section for part in parts for named in part.relations.named.values()} - {""}
 
-    def below(self, target: TargetPlan) -> set[str]:
+    def sections_of_projects(self, target_plan: TargetPlan) -> set[str]:
         """Return the sections of a group whose objects changes of its projects name, or may name."""
-        if target.target.level is not Level.GROUP:
+        if target_plan.target.level is not Level.GROUP:
             return set()
-        top = _top(target)
+        top = _top(target_plan)
         known = [self._below.get(top, set()), self._below.get("", set())] if top else self._below.values()
         return set[str]().union(*known)
 
 
-def _top(target: TargetPlan) -> str:
+def _top(target_plan: TargetPlan) -> str:
     """Return the path of a target's top-level group; empty if it is unknown."""
-    path = target.path or (target.target.ref if isinstance(target.target.ref, str) else "")
+    path = target_plan.path or (target_plan.target.ref if isinstance(target_plan.target.ref, str) else "")
     return path.partition("/")[0].casefold()
 
 

@@ -46,7 +46,7 @@ from reconciler.system.processes import own_tokens, reveals_token
 
 LOG = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 VISIBLE_AFTER = (0.5, 1, 2, 4, 8, 15)
 """Seconds between looks for a new target, which may not be visible at once."""
@@ -69,9 +69,9 @@ class LiveTarget:
     is_ours: bool = True
 
     @classmethod
-    def of(cls, record: TargetRecord, *, is_ours: bool) -> "LiveTarget":
-        """Return the target of a record."""
-        return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
+    def of(cls, target_record: TargetRecord, *, is_ours: bool) -> "LiveTarget":
+        """Return the live target that a record shows."""
+        return cls(target_record.id, target_record.path, target_record.fields.get("visibility"), is_ours)
 
 
 class NewTarget:
@@ -79,7 +79,7 @@ class NewTarget:
 
     Args:
         plan: of the target, with nothing but its creation.
-        targets: what the run knows of all targets.
+        run_targets: what the run knows of all targets.
 
     Attributes:
         change: as it was planned.
@@ -89,13 +89,13 @@ class NewTarget:
         refusal: the reason why the service postponed the import; empty if it did not.
     """
 
-    def __init__(self, plan: TargetPlan, targets: Targets) -> None:
-        self.plan, self.target, self.targets = plan, plan.target, targets
-        self.options = targets.options
+    def __init__(self, plan: TargetPlan, run_targets: Targets) -> None:
+        self.plan, self.target, self.targets = plan, plan.target, run_targets
+        self.options = run_targets.options
         self.change = next(change for change in plan.changes if isinstance(change, Create))
         self.result: Outcome | None = Outcome(self.change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
         self.is_begun, self.refusal = False, ""
-        self._creation = CreationRequest(self.change, targets)
+        self._creation = CreationRequest(self.change, run_targets)
         self._visibility: Json = None
 
     @property
@@ -131,7 +131,7 @@ class NewTarget:
             if isinstance(error, RateLimited) and self.sources and not error.ambiguous:
                 self.is_begun, self.refusal = False, _why(self.change, error)
                 return
-            self.options.stop.after(error, told=True)
+            self.options.stop.after(error, is_remedy_shown=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
                 self.result = self._skipped()
             else:
@@ -162,9 +162,11 @@ class NewTarget:
     def _skipped(self) -> Outcome:
         return Outcome(self.change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED)
 
-    def _correct(self, status: Status, reason: str) -> None:
+    def _correct(self, outcome_status: Status, reason: str) -> None:
         created = self.result or Outcome(self.change, Status.DONE)
-        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
+        self.result = replace(
+            created, status=outcome_status, reason=reason, unconfirmed=outcome_status is Status.FAILED
+        )
         self._count()
 
     def _settle(self) -> None:
@@ -211,28 +213,29 @@ class NewTarget:
         LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
         return None
 
-    def _compared(self, place: LiveTarget) -> Outcome:
+    def _compared(self, live_target: LiveTarget) -> Outcome:
         """Return the outcome of a creation; a group from an archive is compared once that has arrived."""
-        outcome, self._visibility = self._arrived(place), place.visibility
-        lowered = "" if self.is_filled else _lowered(self.change, place.visibility)
+        outcome, self._visibility = self._arrived(live_target), live_target.visibility
+        lowered = "" if self.is_filled else _lowered(self.change, live_target.visibility)
         is_done = outcome.status is Status.DONE
         return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
 
-    def _arrived(self, place: LiveTarget) -> Outcome:
+    def _arrived(self, live_target: LiveTarget) -> Outcome:
         """Return the outcome of a creation, by the path of the target that was created."""
-        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        path, wanted = live_target.path.casefold(), str(self.target.ref).casefold()
         # After any failure, an import from Bitbucket creates the project in the caller's own namespace (section f 5). A
         # service below a relative URL root shows paths with that root.
         went_astray = path != wanted and not path.endswith(f"/{wanted}")
-        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
-        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
+        shown = _hidden(live_target.path, self.targets.tokens) if went_astray else live_target.path
+        done = Outcome(self.change, Status.DONE, created=AsRead(live_target.id, (shown,), self.change.after, {}))
         if went_astray:
             reason = (
-                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
-                f"into {namespace_of(self.target)}; delete it there, and see that the group exists and takes imports"
+                f"it went to {shown} (ID {live_target.id}): this is where the service puts an import that it cannot "
+                f"put into {namespace_of(self.target)}; delete it there, and see that the group exists and takes "
+                "imports"
             )
             return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
-        self.targets.learn(self.target, place.id, is_ours=True)
+        self.targets.learn(self.target, live_target.id, is_ours=True)
         return done
 
 
@@ -241,12 +244,12 @@ class CreationRequest:
 
     Args:
         change: as it was planned.
-        targets: what the run knows of all targets.
+        run_targets: what the run knows of all targets.
     """
 
-    def __init__(self, change: Create, targets: Targets) -> None:
-        self.change, self.target, self.targets = change, change.address.target, targets
-        self.service, self.options = targets.service, targets.options
+    def __init__(self, change: Create, run_targets: Targets) -> None:
+        self.change, self.target, self.targets = change, change.address.target, run_targets
+        self.service, self.options = run_targets.service, run_targets.options
 
     def look(self) -> LiveTarget | None:
         """Return the target, if it exists.
@@ -475,7 +478,7 @@ class PatientService:
         """See `Service`."""
         self._service.pause(request, seconds)
 
-    def _patiently(self, ask: Callable[[], Answer], path: str) -> Answer:
+    def _patiently(self, ask: Callable[[], Result], path: str) -> Result:
         for seconds in () if self._seen else VISIBLE_AFTER:
             try:
                 answer = ask()

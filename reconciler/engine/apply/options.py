@@ -39,17 +39,20 @@ class NotAttempted:
         return Outcome(change, self.status, self.reason)
 
 
-def joined(target: TargetPlan, parts: Sequence[TargetPlan]) -> TargetPlan:
+def joined(target_plan: TargetPlan, partial_plans: Sequence[TargetPlan]) -> TargetPlan:
     """Return a target with the items of several parts of it: for each section its changes, then its findings.
 
     Args:
-        target: has the order of the sections.
-        parts: of the same target, each with some sections; the first part with a section has its number of objects.
+        target_plan: has the order of the sections.
+        partial_plans: of the same target, each with some sections; the first plan with a section has its number
+            of objects.
     """
-    numbers = {name: number for part in reversed(parts) for name, number in part.sections.items()}
-    sections = {name: numbers.get(name, number) for name, number in target.sections.items()}
+    numbers = {name: number for part in reversed(partial_plans) for name, number in part.sections.items()}
+    sections = {name: numbers.get(name, number) for name, number in target_plan.sections.items()}
     return replace(
-        target, sections=sections, items=arranged(sections, chain.from_iterable(part.items for part in parts))
+        target_plan,
+        sections=sections,
+        items=arranged(sections, chain.from_iterable(part.items for part in partial_plans)),
     )
 
 
@@ -66,7 +69,7 @@ class WriteLog(Protocol):
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Record the result of a write: `done`, `failed` or `in doubt`."""
 
-    def canary(self, targets: int, *, in_order: bool) -> None:
+    def canary(self, target_count: int, *, in_order: bool) -> None:
         """Record that the canary is applied, and whether the other targets follow."""
 
 
@@ -81,7 +84,7 @@ class NoWriteLog:
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Record nothing."""
 
-    def canary(self, targets: int, *, in_order: bool) -> None:
+    def canary(self, target_count: int, *, in_order: bool) -> None:
         """Record nothing."""
 
 
@@ -90,44 +93,46 @@ class Stop:
 
     Attributes:
         event: set once the run must end at once; every wait watches it.
-        held: the reason to begin no further change while retries of begun ones go on; empty without one.
+        pause_reason: the reason to begin no further change while retries of begun ones go on; empty without one.
         refused: whether the service refuses the token, so that reads would fail too.
     """
 
-    def __init__(self, event: Event | None = None) -> None:
-        self.event = event or Event()
-        self.held = ""
+    def __init__(self, stop_event: Event | None = None) -> None:
+        self.event = stop_event or Event()
+        self.pause_reason = ""
         self.refused = False
         self._reason = ""
 
     @property
     def reason(self) -> str:
         """The reason why the run ends; empty while it does not."""
-        return self._reason if self.event.is_set() else self.held
+        return self._reason if self.event.is_set() else self.pause_reason
 
-    def after(self, error: ServiceError, *, told: bool = False) -> None:
+    def after(self, error: ServiceError, *, is_remedy_shown: bool = False) -> None:
         """End the run if an error means that no further request can succeed.
 
         Args:
             error: of a request.
-            told: whether the outcome of a change has the remedy, so that other outcomes need not repeat it.
+            is_remedy_shown: whether the outcome of a change has the remedy, so that other outcomes need not repeat it.
         """
         if isinstance(error, Unauthorized):
             self.refused = True
-            self.cancel("the service refuses the token" + ("" if told else f": {error.reason}; {error.remedy}"))
+            self.cancel(
+                "the service refuses the token" + ("" if is_remedy_shown else f": {error.reason}; {error.remedy}")
+            )
         if isinstance(error, ScopeMissing):
-            self.cancel(LACKS_SCOPE if told else error.remedy)
+            self.cancel(LACKS_SCOPE if is_remedy_shown else error.remedy)
         if isinstance(error, WaitTooLong):
             self.cancel(error.reason)
 
     def cancel(self, reason: str) -> None:
         """End the run at once; the first reason is kept."""
-        self._reason = self._reason or self.held or reason  # the limiter may have set the event before
+        self._reason = self._reason or self.pause_reason or reason  # the limiter may have set the event before
         self.event.set()
 
-    def hold(self, reason: str) -> None:
+    def pause(self, reason: str) -> None:
         """Begin no further change; begun ones go on, with waits and retries. The first reason is kept."""
-        self.held = self.held if self.reason else reason
+        self.pause_reason = self.pause_reason if self.reason else reason
 
 
 class FailureLimit:
@@ -135,19 +140,19 @@ class FailureLimit:
 
     Args:
         text: a number, or a percentage of the planned changes, such as `10%`.
-        planned: the number of planned changes.
+        planned_count: the number of planned changes.
 
     Raises:
         ValueError: the text is neither.
     """
 
-    def __init__(self, text: str, planned: int) -> None:
+    def __init__(self, text: str, planned_count: int) -> None:
         match = re.fullmatch(r"([1-9][0-9]{0,8})(%?)", text)
         if not match or (match[2] and int(match[1]) > 100):
             raise ValueError(f"takes a number from 1, or a percentage such as 10%; not {text}")
         # Rounded up: two of 15 changes are not yet 15 %.
-        self.number = max(1, -(-planned * int(match[1]) // 100)) if match[2] else int(match[1])
-        share = f", {self.number:,} of {counted(planned, 'change')}," if match[2] else ""
+        self.number = max(1, -(-planned_count * int(match[1]) // 100)) if match[2] else int(match[1])
+        share = f", {self.number:,} of {counted(planned_count, 'change')}," if match[2] else ""
         self._reached = f"--max-failures {text}{share} was reached"
         self._failures = self._suspects = 0
         self._lock = Lock()
@@ -170,7 +175,7 @@ class FailureLimit:
             self._suspects -= suspected
             self._failures += outcome.status in {Status.FAILED, Status.STALE, Status.DROPPED}
             if self._failures >= self.number:
-                stop.hold(self._reached)
+                stop.pause(self._reached)
 
 
 @dataclass(frozen=True, slots=True)

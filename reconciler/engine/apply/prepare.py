@@ -56,17 +56,21 @@ class Preparation:
     """The preparation of one target's sections.
 
     Args:
-        target: as it was planned.
-        targets: the state of all targets in this run.
-        reader: reads again.
+        target_plan: as it was planned.
+        run_targets: the state of all targets in this run.
+        target_reader: reads again.
         again: the sections to read and plan again, by kind.
     """
 
     def __init__(
-        self, target: TargetPlan, targets: Targets, reader: TargetReader, replanned: Mapping[str, Section]
+        self,
+        target_plan: TargetPlan,
+        run_targets: Targets,
+        target_reader: TargetReader,
+        replanned: Mapping[str, Section],
     ) -> None:
-        self.target, self.targets, self.replanned = target, targets, replanned
-        self.options, self.reader, self.kinds = targets.options, reader, reader.kinds
+        self.target, self.targets, self.replanned = target_plan, run_targets, replanned
+        self.options, self.reader, self.kinds = run_targets.options, target_reader, target_reader.kinds
 
     def prepare(self, section: str) -> Ready:
         """Return a section, ready to be written."""
@@ -143,8 +147,8 @@ class Preparation:
         ready = Ready(replace(planned, items=items), ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
-    def _parent_changed(self, declared: Section, ready: Ready) -> Ready:
-        planned = _in_place_of(ready, plan_section(declared, LiveState(self._parts(declared), {}), self.kinds))
+    def _parent_changed(self, section: Section, ready: Ready) -> Ready:
+        planned = _in_place_of(ready, plan_section(section, LiveState(self._parts(section), {}), self.kinds))
         return Ready(planned).settling(exceeding_changes(planned, ready.plan) if self.options.recheck else ())
 
     def _written_whole(self, ready: Ready) -> Ready:
@@ -158,7 +162,7 @@ class Preparation:
             for name, wanted in section.wanted.items()
         }
 
-    def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
+    def _compared(self, ready: Ready, changes: Iterable[Change]) -> Ready:
         """Read and plan changes of a saved plan again, and settle those that planning does not give any more."""
         live = self.reader.again(changes)
         if self.options.stop.reason:  # nothing else is asked
@@ -171,17 +175,17 @@ class Preparation:
         planned = self.planned_from(shown, live, forced=True)
         return ready.settling(unplanned_outcomes(shown, planned, live, self.kinds[shown[0].address.section]))
 
-    def planned_from(self, shown: Sequence[Change], live: Reread, *, forced: bool = False) -> TargetPlan:
+    def planned_from(self, shown: Sequence[Change], reread_parts: Reread, *, forced: bool = False) -> TargetPlan:
         """Plan the section of some changes again, with their results as its declaration.
 
         Args:
             shown: the changes.
-            live: the parts of these changes, as they were read.
+            reread_parts: the parts of these changes, as they were read.
             forced: whether fields that the service does not show count as different.
         """
         called = {
             place: part if isinstance(part, Unreadable) else part.with_names_of(shown, forced=forced)
-            for place, part in live.items()
+            for place, part in reread_parts.items()
         }
         before = {name: tuple(changes_in(items)) for name, items in self.target.by_section.items()}
         return planned_again(shown, called, self.kinds, self.reader.answer, before)
@@ -193,20 +197,22 @@ def _in_place_of(ready: Ready, planned: TargetPlan) -> TargetPlan:
     return replace(planned, items=(*planned.changes, *planned.problems, *others))
 
 
-def reread_sections(target: TargetPlan, kinds: Kinds) -> set[str]:
+def reread_sections(target_plan: TargetPlan, kinds: Kinds) -> set[str]:
     """Return the sections that an apply of a fresh plan reads and plans again before it writes them."""
-    return written_whole(target, kinds) | declared_again(target, kinds).keys()
+    return written_whole(target_plan, kinds) | declared_again(target_plan, kinds).keys()
 
 
-def written_whole(target: TargetPlan, kinds: Kinds) -> set[str]:
+def written_whole(target_plan: TargetPlan, kinds: Kinds) -> set[str]:
     """Return the sections with a change that sends undeclared fields too."""
-    changed = ((change.address.section, change.address.part) for change in target.changes if change.address.section)
+    changed = (
+        (change.address.section, change.address.part) for change in target_plan.changes if change.address.section
+    )
     return {section for section, part in changed if kinds[section].part(part).whole}
 
 
-def declared_again(target: TargetPlan, kinds: Kinds) -> dict[str, Section]:
+def declared_again(target_plan: TargetPlan, kinds: Kinds) -> dict[str, Section]:
     """Return, by name, the settings sections that are planned again after the groups above them were changed."""
-    keeps = (item for item in target.items if isinstance(item, Keep) and item.id is None)
+    keeps = (item for item in target_plan.items if isinstance(item, Keep) and item.id is None)
     return {keep.address.section: _declared(keep, kinds) for keep in keeps}
 
 

@@ -29,10 +29,10 @@ class CurrentObjects(NamedObjects):
         live: the part.
     """
 
-    def __init__(self, part: Part, live: LiveRecord | Objects) -> None:
-        objects = Objects((live,)) if isinstance(live, LiveRecord) else live
+    def __init__(self, part: Part, live_part: LiveRecord | Objects) -> None:
+        objects = Objects((live_part,)) if isinstance(live_part, LiveRecord) else live_part
         super().__init__(part, objects.own)
-        self.live = live
+        self.live = live_part
         self.by_id |= {record.id: record for record in objects.promotable.values()}
 
     @property
@@ -72,7 +72,7 @@ class CurrentObjects(NamedObjects):
         others = (record for record in self.live.own if record.id not in about)
         return CurrentObjects(self.part, replace(self.live, own=(*own.values(), *others)))
 
-    def made_by(self, change: Create | Update, made: int | None) -> LiveRecord | None:
+    def made_by(self, change: Create | Update, made_id: int | None) -> LiveRecord | None:
         """Return the object that a change has made or updated, with its entries' sent names; None if it is gone.
 
         If two runs create an object of one name at the same time, and requests address it by name, the second run
@@ -80,11 +80,11 @@ class CurrentObjects(NamedObjects):
 
         Args:
             change: the change.
-            made: the ID of the created object, if it is known.
+            made_id: the ID of the created object, if it is known.
         """
-        number = change.read.id if made is None and isinstance(change, Update) else made
+        number = change.read.id if made_id is None and isinstance(change, Update) else made_id
         is_by_name = isinstance(self.part, Collection) and self.part.path_field == self.part.key
-        if made is None and makes(change):
+        if made_id is None and makes(change):
             record = next(iter(self.new(change)), None)
         else:
             rivals = self.new(change) if is_by_name and isinstance(change, Create) else []
@@ -174,10 +174,10 @@ class TargetReader:
     """
 
     def __init__(
-        self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, numbers: Numbers | None = None
+        self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, known_numbers: Numbers | None = None
     ) -> None:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
-        self.numbers = numbers or Numbers()
+        self.numbers = known_numbers or Numbers()
         self.names: dict[Vocabulary, Known | Obstacle] = {}
         self.read_last: dict[tuple[str, str], LivePart] = {}
 
@@ -201,12 +201,12 @@ class TargetReader:
             self.stop.after(error)
             return Obstacle(self.target.address, str(error))
 
-    def read(self, section: str, name: str, wanted: Resource | Mapping[Any, Any]) -> LivePart:
+    def read(self, section: str, name: str, declaration: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; a failure does not end the run."""
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
-            live = read_part(self.lists, self.kinds[section].part(name), self.target, wanted, self.number)
+            live = read_part(self.lists, self.kinds[section].part(name), self.target, declaration, self.number)
         except (Stopped, WaitTooLong) as error:
             self.stop.after(error)
             return Unasked(str(error))
@@ -225,20 +225,20 @@ class TargetReader:
             fields |= after if change.address.name is None else {change.address.name: after}
         return {(section, name): self._objects(section, name, after) for (section, name), after in wanted.items()}
 
-    def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> CurrentObjects | Unreadable:
+    def _objects(self, section: str, name: str, declared_fields: Mapping[str, Json]) -> CurrentObjects | Unreadable:
         part = self.kinds[section].part(name)
-        live = self.read(section, name, wanted)
+        live = self.read(section, name, declared_fields)
         self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else CurrentObjects(part, live)
 
 
 def with_answers(
-    live: LiveState, lookups: Iterable[Lookup], answer: Callable[[Lookup], int | Known | Obstacle]
+    live: LiveState, lookups: Iterable[Lookup], answer_to: Callable[[Lookup], int | Known | Obstacle]
 ) -> LiveState:
     """Return live state with the answers to lookups."""
     ids, names = dict(live.ids), dict(live.names)
     for lookup in lookups:
-        found = answer(lookup)
+        found = answer_to(lookup)
         if isinstance(lookup, Reference) and not isinstance(found, Known):
             ids[lookup] = found
         else:
@@ -254,10 +254,10 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
     return part
 
 
-def with_created(outcome: Outcome, live: Reread) -> Outcome:
+def with_created(outcome: Outcome, reread_parts: Reread) -> Outcome:
     """Return an outcome with the created object, as it was read since."""
     change = outcome.change
-    objects = live[change.address.section, change.address.part]
+    objects = reread_parts[change.address.section, change.address.part]
     if not isinstance(change, Create) or isinstance(objects, Unreadable):
         return outcome
     made = outcome.created and objects.by_id.get(outcome.created.id)

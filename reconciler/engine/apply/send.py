@@ -66,11 +66,11 @@ class Sender:
         objects: creates its objects.
     """
 
-    def __init__(self, target: Target, targets: Targets, kinds: Kinds) -> None:
-        self.kinds, self.options = kinds, targets.options
-        is_new = targets[target].is_new
-        self.service = PatientService(targets.service, target) if is_new else targets.service
-        self.reader = TargetReader(self.service, kinds, target, self.options.stop, targets.numbers)
+    def __init__(self, target: Target, run_targets: Targets, kinds: Kinds) -> None:
+        self.kinds, self.options = kinds, run_targets.options
+        is_new = run_targets[target].is_new
+        self.service = PatientService(run_targets.service, target) if is_new else run_targets.service
+        self.reader = TargetReader(self.service, kinds, target, self.options.stop, run_targets.numbers)
         self.objects = ObjectCreation(self.service, self.reader, self.options)
         self._refusals = Refusals(target, self.service, kinds, self.options.stop)
 
@@ -121,28 +121,28 @@ class Sender:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
             return Attempt(failed, made)
         except ServiceError as error:
-            self.options.stop.after(error, told=True)
+            self.options.stop.after(error, is_remedy_shown=True)
             if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
                 return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or RUN_ENDED))
             return self._failed(change, error, sent, made)
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
-    def _failed(self, change: Change, error: ServiceError, sent: int, made: Made | None) -> Attempt:
+    def _failed(self, change: Change, error: ServiceError, sent_count: int, made: Made | None) -> Attempt:
         """Return the outcome of a change after an error, and restore the object that it was to replace.
 
         Args:
             change: the change.
             error: of one of its requests.
-            sent: the number of earlier requests, all carried out.
+            sent_count: the number of earlier requests, all carried out.
             made: the object that these have created, if it is known.
         """
         doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
-        unconfirmed = error.ambiguous or sent > 0
+        unconfirmed = error.ambiguous or sent_count > 0
         reason = self._refusals.why(change, error)
         # After a lost response nothing is restored: the replacement may exist.
         if not error.ambiguous and error.sent and not self.options.stop.refused:
             part = self.kinds[change.address.section].part(change.address.part)
-            told, is_whole = put_back(change, part, sent, self.reader, partial(self._recorded, change))
+            told, is_whole = put_back(change, part, sent_count, self.reader, partial(self._recorded, change))
             reason += f"; {told}" if told else ""
             unconfirmed = unconfirmed and not is_whole
         failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
@@ -164,6 +164,7 @@ class Sender:
             try:
                 self.service.send(request)
             except ServiceError as error:
+                # After a lost response, the path may lead to the next object by now.
                 if error.ambiguous or error.status not in MAY_PASS or not left:
                     raise
                 objects = self.reader.again([change])[change.address.section, change.address.part]
@@ -183,32 +184,32 @@ def as_made(change: Change, made: Made | None) -> AsRead | None:
 
 
 def put_back(
-    change: Change, part: Part, sent: int, reader: TargetReader, send_request: Callable[[Request], object]
+    change: Change, part: Part, sent_count: int, target_reader: TargetReader, send_request: Callable[[Request], object]
 ) -> tuple[str, bool]:
     """Restore a deleted object; return the result in words, empty if none was deleted, and whether it is complete.
 
     Args:
         change: the refused replacement.
         part: of the object.
-        sent: the number of requests that were carried out.
-        reader: looks up the subjects that the object named.
+        sent_count: the number of requests that were carried out.
+        target_reader: looks up the subjects that the object named.
         send_request: sends a request.
     """
     if not (isinstance(change, Update) and isinstance(part, Collection) and part.writes.cover) or makes_anew(change):
         return "", False
-    if not any(request.method == "DELETE" for request in change.requests[:sent]):
+    if not any(request.method == "DELETE" for request in change.requests[:sent_count]):
         return "", False
     stays = f'{part.title} "{part.writes.cover.name(change.read.names[0])}" protects meanwhile'
     before, others = restorable(part.model, change.read.fields)
     if others:
         return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
     try:
-        without = _create(change, part, before, reader, send_request)
+        without = _create(change, part, before, target_reader, send_request)
     except ServiceError as error:
         return f"the old one could not be put back: {error}; {stays}", False
     told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
     try:
-        for request in change.requests[sent + 1 :]:
+        for request in change.requests[sent_count + 1 :]:
             send_request(request)
     except ServiceError as error:
         return f"{told}, and the cover could not be deleted: {error}", False
@@ -216,37 +217,42 @@ def put_back(
 
 
 def _create(
-    change: Update, part: Collection, before: Resource, reader: TargetReader, send_request: Callable[[Request], object]
+    update: Update,
+    part: Collection,
+    resource: Resource,
+    target_reader: TargetReader,
+    send_request: Callable[[Request], object],
 ) -> str:
     """Create an object as it was, or with its roles alone; return the entries that are left out."""
     try:
-        send_request(_creation(change, part, before, reader))
+        send_request(_creation(update, part, resource, target_reader))
     except (LookupError, Refused):
         named = {
-            name: tuple(entry for entry in listed if isinstance(entry, str)) for name, listed in part.entries_of(before)
+            name: tuple(entry for entry in listed if isinstance(entry, str))
+            for name, listed in part.entries_of(resource)
         }
-        left = [entry for _, listed in part.entries_of(before) for entry in listed if not isinstance(entry, str)]
-        send_request(_creation(change, part, before.model_copy(update=named), reader))
-        return ", ".join(map(entries.word, left))
+        omitted = [entry for _, listed in part.entries_of(resource) for entry in listed if not isinstance(entry, str)]
+        send_request(_creation(update, part, resource.model_copy(update=named), target_reader))
+        return ", ".join(map(entries.word, omitted))
     return ""
 
 
-def _creation(change: Update, part: Collection, before: Resource, reader: TargetReader) -> Request:
+def _creation(update: Update, part: Collection, resource: Resource, target_reader: TargetReader) -> Request:
     """Return the request that creates an object as it was.
 
     Raises:
         LookupError: it names a subject that is not known any more.
     """
-    address = change.address
-    name = change.read.names[0]
+    address = update.address
+    name = update.read.names[0]
     at = DeclaredPart(Section(address.target, address.section, {}), part, LiveState({}, {}))
-    ids, unanswered = ids_in(at, name, before)
+    ids, unanswered = ids_in(at, name, resource)
     while unanswered:
         lookups = [step for _, step in unanswered if not isinstance(step, Finding)]
         if not lookups:
             raise LookupError(str(name))
-        at = DeclaredPart(at.section, part, with_answers(at.live, lookups, reader.answer))
-        ids, unanswered = ids_in(at, name, before)
+        at = DeclaredPart(at.section, part, with_answers(at.live, lookups, target_reader.answer))
+        ids, unanswered = ids_in(at, name, resource)
     path = address.target.url + (part.writes.suffix or part.suffix)
-    new = New(part, address.target, path, name, before, ids=ids)
+    new = New(part, address.target, path, name, resource, ids=ids)
     return new.post(new.new_name | new.fields)

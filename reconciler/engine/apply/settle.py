@@ -26,37 +26,45 @@ from reconciler.model.targets import Key, Target
 def verified(attempts: Sequence[Attempt], sender: Sender) -> list[Attempt]:
     """Return attempts with their outcomes by live state, which is read once for all of them."""
     live = sender.reader.again(attempt.outcome.change for attempt in attempts)
-    left = still_planned(attempts, live, sender.reader)
+    remaining = still_planned(attempts, live, sender.reader)
     # What refers to others comes first: of two that were made at once, one goes before what it names.
-    outcomes = [with_created(_verified_outcome(attempt, live, left, sender), live) for attempt in reversed(attempts)]
+    outcomes = [
+        with_created(_verified_outcome(attempt, live, remaining, sender), live) for attempt in reversed(attempts)
+    ]
     return [Attempt(outcome, attempt.made) for attempt, outcome in zip(attempts, reversed(outcomes), strict=True)]
 
 
-def _verified_outcome(attempt: Attempt, live: Reread, differences: Mapping[int, str], sender: Sender) -> Outcome:
+def _verified_outcome(
+    attempt: Attempt, reread_parts: Reread, differences_by_id: Mapping[int, str], sender: Sender
+) -> Outcome:
     """Return the outcome of a change by live state.
 
     Args:
         attempt: the change.
-        live: the parts, as read after the writes.
-        differences: see `still_planned`.
+        reread_parts: the parts, as read after the writes.
+        differences_by_id: see `still_planned`.
         sender: of the target.
     """
     outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
-    unread, lacking = live[change.address.section, change.address.part], differences.get(id(change))
+    unread, lacking = reread_parts[change.address.section, change.address.part], differences_by_id.get(id(change))
     if attempt.doubt:
         if lacking is None:
             return outcome
-        return _still_there(attempt, attempt.doubt, sender) if lacking else _found_done(attempt, attempt.doubt, sender)
+        return _still_listed(attempt, attempt.doubt, sender) if lacking else _found_done(attempt, attempt.doubt, sender)
     if isinstance(unread, Unreadable):
         return _unverified(outcome, unread)
     if lacking:
         return replace(outcome, status=Status.DROPPED, reason=lacking)
-    if isinstance(change, Create) and made is not None and (reason := sender.objects.withdraw(change, made, live)):
+    if (
+        isinstance(change, Create)
+        and made is not None
+        and (reason := sender.objects.withdraw(change, made, reread_parts))
+    ):
         return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
     return outcome
 
 
-def _still_there(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
+def _still_listed(attempt: Attempt, doubt: ServiceError, sender: Sender) -> Outcome:
     """Return the outcome of a failed change; explains a 404 for the removal of an entry that is still listed."""
     outcome, change = attempt.outcome, attempt.outcome.change
     refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
@@ -85,15 +93,21 @@ def _unverified(outcome: Outcome, unread: Unreadable) -> Outcome:
     return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
 
 
-def still_planned(attempts: Sequence[Attempt], live: Reread, reader: TargetReader) -> dict[int, str]:
+def still_planned(attempts: Sequence[Attempt], reread_parts: Reread, target_reader: TargetReader) -> dict[int, str]:
     """Return, by the `id` of each attempted change, the differences that planning would still change; see `dropped`.
 
     If a deletion is in doubt and is carried out in the background, the list is read once more: if the object is still
     listed, it was not deleted.
     """
-    left = dropped(attempts, live, reader.kinds)
-    fading = [attempt for attempt in attempts if left.get(id(attempt.outcome.change)) and _fades(attempt, reader.kinds)]
-    return left | dropped(fading, reader.again(attempt.outcome.change for attempt in fading), reader.kinds)
+    remaining = dropped(attempts, reread_parts, target_reader.kinds)
+    fading = [
+        attempt
+        for attempt in attempts
+        if remaining.get(id(attempt.outcome.change)) and _fades(attempt, target_reader.kinds)
+    ]
+    return remaining | dropped(
+        fading, target_reader.again(attempt.outcome.change for attempt in fading), target_reader.kinds
+    )
 
 
 def _fades(attempt: Attempt, kinds: Kinds) -> bool:
@@ -102,7 +116,7 @@ def _fades(attempt: Attempt, kinds: Kinds) -> bool:
     return isinstance(change, Delete) and isinstance(part, Collection) and part.deletion.fades
 
 
-def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int, str]:
+def dropped(attempts: Iterable[Attempt], reread_parts: Reread, kinds: Kinds) -> dict[int, str]:
     """Return, by the `id` of each attempted change, its remaining differences in words; empty if it is done.
 
     Each object is compared alone, since others may have its name. No lookup is made: a name that needs one is on no
@@ -110,39 +124,39 @@ def dropped(attempts: Iterable[Attempt], live: Reread, kinds: Kinds) -> dict[int
 
     Args:
         attempts: the changes. Where there is no doubt, the service has accepted them.
-        live: the parts of these changes, as read after the writes.
+        reread_parts: the parts of these changes, as read after the writes.
         kinds: all kinds.
     """
-    left: dict[int, str] = {}
+    remaining: dict[int, str] = {}
     shown: dict[str, list[tuple[Create | Update, LiveRecord]]] = {}
     for attempt in attempts:
         change = attempt.outcome.change
-        objects = live[change.address.section, change.address.part]
+        objects = reread_parts[change.address.section, change.address.part]
         if isinstance(objects, Unreadable):
             continue
         if isinstance(change, Delete):
             is_there = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
-            left[id(change)] = "it still exists" if is_there else ""
+            remaining[id(change)] = "it still exists" if is_there else ""
             continue
         record = objects.made_by(change, attempt.made.id if attempt.made else None)
         if record is None:
-            left[id(change)] = "it does not exist"
+            remaining[id(change)] = "it does not exist"
             continue
         shown.setdefault(change.address.section, []).append((change, record))
         target_id = change.target_id if isinstance(change, Create) else None
-        left[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
+        remaining[id(change)] = "" if objects.has_name(record, change.address.name, target_id) else "name"
     for section, pairs in shown.items():
-        lost = _lost(kinds[section], pairs, live, kinds)
+        lost = _lost(kinds[section], pairs, reread_parts, kinds)
         for change, record in pairs:
             wanted, now, name = change.after, called_alike(change.after, record), name_in(change, kinds[section])
             fields = [field + _without(wanted[field], now.get(field)) for field in wanted if (name, field) in lost]
-            own = ", ".join(filter(None, (left[id(change)], *fields)))
-            left[id(change)] = f"the service kept its own {own}" if own else ""
-    return left
+            own = ", ".join(filter(None, (remaining[id(change)], *fields)))
+            remaining[id(change)] = f"the service kept its own {own}" if own else ""
+    return remaining
 
 
 def _lost(
-    kind: Kind, changed_records: Sequence[tuple[Create | Update, LiveRecord]], live: Reread, kinds: Kinds
+    kind: Kind, changed_records: Sequence[tuple[Create | Update, LiveRecord]], reread_parts: Reread, kinds: Kinds
 ) -> set[tuple[tuple[str, Key | None], str]]:
     """Return the fields of a section that planning again would change, each with the name of its object."""
     # What a creation replaces may fade, or goes with a later run.
@@ -150,27 +164,27 @@ def _lost(
         replace(change, replaces_ids=()) if isinstance(change, Create) else change for change, _ in changed_records
     ]
     places = {(kind.name, change.address.part) for change in changes}
-    readable = ((place, part) for place, part in live.items() if not isinstance(part, Unreadable))
+    readable = ((place, part) for place, part in reread_parts.items() if not isinstance(part, Unreadable))
     alone = {place: part.with_only(changed_records) for place, part in readable if place in places}
     planned = planned_again(changes, alone, kinds, unanswered)
     return {(name_in(step, kind), field) for step in planned.items for field in _fields_of(step)}
 
 
-def _fields_of(step: Item) -> Iterable[str]:
+def _fields_of(item: Item) -> Iterable[str]:
     """Return the fields that a step changes, or for which it is a problem."""
-    match step:
+    match item:
         case Update():
-            return step.after
+            return item.after
         case Finding(code="problem", field=str() as field):
             return (field,)
     return ()
 
 
-def _without(wanted: Json, shown: Json) -> str:
+def _without(wanted_value: Json, shown: Json) -> str:
     """Return the declared entries that are missing in a live list, in words; empty if that is unknown."""
-    if not (isinstance(wanted, list) and isinstance(shown, list)):
+    if not (isinstance(wanted_value, list) and isinstance(shown, list)):
         return ""
-    lost = [entry for entry in wanted if entry not in shown]
+    lost = [entry for entry in wanted_value if entry not in shown]
     words = (" ".join(map(str, next(iter(entry.items())))) if isinstance(entry, dict) else str(entry) for entry in lost)
     return f" (without {', '.join(words)})" if lost else ""
 
@@ -209,7 +223,7 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
             if part is None:
                 yield Recovered(intent, "unknown; this version has no such section", settled=False)
             else:
-                yield _judge(intent, part, live, again, deliver)
+                yield _recover(intent, part, live, again, deliver)
 
 
 def _exists(intent: Intent, reader: Reader) -> Recovered:
@@ -228,18 +242,22 @@ def _part(intent: Intent, kinds: Kinds) -> Part | None:
     return next((part for part in parts if part.name == intent.part), None)
 
 
-def _judge(intent: Intent, part: Part, live: Reread, reader: TargetReader, deliver: TokenSink | None) -> Recovered:
+def _recover(
+    intent: Intent, part: Part, reread_parts: Reread, target_reader: TargetReader, deliver: TokenSink | None
+) -> Recovered:
     change = intent.change
-    unread = live[intent.section, intent.part]
+    unread = reread_parts[intent.section, intent.part]
     if isinstance(unread, Unreadable):
         return Recovered(intent, f"unknown; it could not be checked: {unread.reason}", settled=False)
-    if refusal(change, live, reader.kinds):
+    if refusal(change, reread_parts, target_reader.kinds):
         return Recovered(intent, "unknown; this version makes no such change", settled=False)
     unconfirmed = Attempt(Outcome(change, Status.FAILED), doubt=AnswerLost(intent.request, "unconfirmed"))
-    lacking = still_planned([unconfirmed], live, reader)[id(change)]
+    lacking = still_planned([unconfirmed], reread_parts, target_reader)[id(change)]
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
-    values = [value for record, value in reader.secrets(part, change.address) if record.id not in change.replaces_ids]
+    values = [
+        value for record, value in target_reader.secrets(part, change.address) if record.id not in change.replaces_ids
+    ]
     if not values:
         return Recovered(intent, "it did not succeed")
     try:

@@ -29,8 +29,8 @@ NOT_DELIVERED = "a token could not be delivered, so the run was ended"
 class Delivery:
     """The delivery of the values of one target's tokens."""
 
-    def __init__(self, reader: TargetReader, options: ApplyOptions) -> None:
-        self._reader, self._options = reader, options
+    def __init__(self, target_reader: TargetReader, options: ApplyOptions) -> None:
+        self._reader, self._options = target_reader, options
         self._delivered: set[Address] = set()
 
     def values(self, address: Address) -> dict[int | None, str]:
@@ -42,7 +42,7 @@ class Delivery:
         part = collection_of(address, self._reader.kinds)
         return {token.id: value for token, value in self._reader.secrets(part, address)}
 
-    def hand_over(self, address: Address, value: str) -> None:
+    def hand_over(self, address: Address, token_value: str) -> None:
         """Deliver the value of a token.
 
         Raises:
@@ -50,7 +50,7 @@ class Delivery:
         """
         if self._options.deliver is None:
             raise OutputFailed("no token sink is configured")
-        self._options.deliver(address, value)
+        self._options.deliver(address, token_value)
         self._delivered.add(address)
 
     def hand_over_other(self, address: Address, number: int) -> bool:
@@ -62,24 +62,26 @@ class Delivery:
             return False
         return True
 
-    def hand_over_successor(self, change: Delete) -> Outcome | None:
+    def hand_over_successor(self, deletion: Delete) -> Outcome | None:
         """Deliver the successor of a token; return the outcome of its deletion if that fails.
 
         The run that created the successor may have been killed before it could deliver it.
         """
-        if change.successor_id is None or change.address in self._delivered:
+        if deletion.successor_id is None or deletion.address in self._delivered:
             return None
         try:
-            values = self.values(change.address)
-            if change.successor_id not in values:
-                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
-            self.hand_over(change.address, [*values.values()][-1])
+            values = self.values(deletion.address)
+            if deletion.successor_id not in values:
+                return Outcome(deletion, Status.STALE, f"its successor (ID {deletion.successor_id}) no longer exists")
+            self.hand_over(deletion.address, [*values.values()][-1])
         except ServiceError as error:
             self._options.stop.after(error)
-            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
+            return Outcome(
+                deletion, Status.FAILED, f"the value of its successor could not be read for delivery: {error}"
+            )
         except OutputFailed as error:
             self._options.stop.cancel(NOT_DELIVERED)
-            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
+            return Outcome(deletion, Status.FAILED, f"the value of its successor could not be delivered: {error}")
         return None
 
 
@@ -99,9 +101,9 @@ class TokenFile:
         with self._opened():
             pass
 
-    def __call__(self, address: Address, value: str) -> None:
+    def __call__(self, address: Address, token_value: str) -> None:
         """Write one token."""
-        line = token_line(address, value)
+        line = token_line(address, token_value)
         with self._lock, self._opened() as handle, naming(self._path):
             # Shards may deliver to one file side by side.
             flock(handle, LOCK_EX)
@@ -144,13 +146,13 @@ class TokenCommand:
             raise OutputFailed(f"not a command: {command}")
         self._tokens, self._seconds = tokens, seconds
 
-    def __call__(self, address: Address, value: str) -> None:
+    def __call__(self, address: Address, token_value: str) -> None:
         """Hand over one token."""
         name = self._words[0]
         try:
             done = subprocess.run(
                 self._words,
-                input=f"{token_line(address, value)}\n".encode(),
+                input=f"{token_line(address, token_value)}\n".encode(),
                 stdout=subprocess.DEVNULL,
                 env=inherited(self._tokens),
                 timeout=self._seconds,
@@ -165,16 +167,20 @@ class TokenCommand:
             raise OutputFailed(f"{name} ended with exit code {done.returncode}")
 
 
-def token_line(address: Address, value: str) -> str:
+def token_line(address: Address, token_value: str) -> str:
     """Return the line that is delivered for one token."""
     named = {"target": str(address.target), "section": address.section, "description": address.name}
-    return json.dumps({**named, "token": value})
+    return json.dumps({**named, "token": token_value})
 
 
-def _is_newest(entry: Mapping[str, Json], delivered: bytes) -> bool:
+def _is_newest(token_entry: Mapping[str, Json], delivered: bytes) -> bool:
     """Return whether an entry is the newest of its name in a file of tokens."""
-    if json.dumps(entry["token"]).encode() not in delivered:
+    if json.dumps(token_entry["token"]).encode() not in delivered:
         return False
-    name = entry.items() - {("token", entry["token"])}
-    entries = [entry for entry in values_of(delivered) if isinstance(entry, dict) and name <= entry.items()]
-    return entries[-1:] == [entry]
+    name = token_entry.items() - {("token", token_entry["token"])}
+    entries = [
+        token_entry
+        for token_entry in values_of(delivered)
+        if isinstance(token_entry, dict) and name <= token_entry.items()
+    ]
+    return entries[-1:] == [token_entry]

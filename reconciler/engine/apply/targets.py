@@ -102,9 +102,9 @@ class Targets:
         """Return whether an archive has arrived, or may have, in a group above a target."""
         return any(self[group].is_filled for group in parent_groups(target))
 
-    def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
+    def give_up(self, target: Target, reason: str, outcome_status: Status = Status.SKIPPED) -> None:
         """Record that nothing can be attempted in a target."""
-        self._note(target, not_attempted=NotAttempted(status, reason))
+        self._note(target, not_attempted=NotAttempted(outcome_status, reason))
 
     def learn(self, target: Target, number: int, *, is_ours: bool) -> None:
         """Record the ID of a new target."""
@@ -119,9 +119,9 @@ class Targets:
         with self._lock:
             self._states[target.identity] = replace(self[target], **changes)
 
-    def note_made(self, made: Iterable[tuple[Address, int | None]]) -> None:
+    def note_made(self, made_objects: Iterable[tuple[Address, int | None]]) -> None:
         """Record the IDs of group objects that this run has created, or has found instead of creating them."""
-        for address, number in made:
+        for address, number in made_objects:
             if address.target.level is Level.GROUP and number is not None and address.name is not None:
                 with self._lock:
                     self._made[str(address.target).casefold(), address.section, address.name] = number
@@ -129,10 +129,12 @@ class Targets:
     def with_made(self, change: Change) -> Change:
         """Return a change with the known IDs of the group objects that it refers to."""
 
-        def number(value: Mapping[str, Json]) -> Json:
-            if value.keys() != ABOVE:
-                return value
-            return self._made.get((str(value[OWNER]), str(value[SECTION]), str(value[CREATED])), value)
+        def number(placeholder: Mapping[str, Json]) -> Json:
+            if placeholder.keys() != ABOVE:
+                return placeholder
+            return self._made.get(
+                (str(placeholder[OWNER]), str(placeholder[SECTION]), str(placeholder[CREATED])), placeholder
+            )
 
         return _with_ids(change, number) if refers_above(change) else change
 
@@ -186,33 +188,33 @@ def waves(plans: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
     return [by_depth[place] for place in sorted(by_depth)]
 
 
-def split_creation(target: TargetPlan) -> Iterator[TargetPlan]:
+def split_creation(target_plan: TargetPlan) -> Iterator[TargetPlan]:
     """Yield the creation of a target that does not exist, and its declared sections, as separate plans."""
-    declared = [name for name in target.sections if name]
-    yield target.only([""])
-    if declared or target.importing:
-        yield target.only(declared)
+    declared = [name for name in target_plan.sections if name]
+    yield target_plan.only([""])
+    if declared or target_plan.importing:
+        yield target_plan.only(declared)
 
 
-def filled(value: Json, number: Callable[[Mapping[str, Json]], Json]) -> Json:
+def filled(value: Json, id_of: Callable[[Mapping[str, Json]], Json]) -> Json:
     """Return a value of a body with IDs instead of placeholders.
 
     Args:
         value: the value.
-        number: returns the ID for a placeholder, or the mapping itself if it is none, or the ID is unknown.
+        id_of: returns the ID for a placeholder, or the mapping itself if it is none, or the ID is unknown.
     """
     match value:
         case dict():
-            known = number(value)
-            return {key: filled(inner, number) for key, inner in value.items()} if known is value else known
+            known = id_of(value)
+            return {key: filled(inner, id_of) for key, inner in value.items()} if known is value else known
         case list():
-            return [filled(inner, number) for inner in value]
+            return [filled(inner, id_of) for inner in value]
     return value
 
 
-def _with_ids(change: Change, number: Callable[[Mapping[str, Json]], Json]) -> Change:
+def _with_ids(change: Change, id_of: Callable[[Mapping[str, Json]], Json]) -> Change:
     """Return a change with `filled` requests."""
-    requests = (replace(request, body=filled(request.body, number)) for request in change.requests)
+    requests = (replace(request, body=filled(request.body, id_of)) for request in change.requests)
     return replace(change, requests=tuple(requests))
 
 

@@ -62,7 +62,7 @@ def plan_collection(
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
 
 
-def without_own_project(at: DeclaredPart[Collection], live: Iterable[LiveRecord]) -> list[LiveRecord]:
+def without_own_project(at: DeclaredPart[Collection], live: Sequence[LiveRecord]) -> list[LiveRecord]:
     """Return the objects of a collection in order of their IDs, without the own project of an allowlist."""
     own_names = _own_names(at)
     others = [record for record in live if own_names.isdisjoint(at.part.identity(name) for name in record.names)]
@@ -79,11 +79,11 @@ def _own_names(at: DeclaredPart[Collection]) -> set[Key]:
     return {own_names, number} if isinstance(number, int) else {own_names}
 
 
-def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> list[LiveRecord]:
+def _promoted(at: DeclaredPart[Collection], resources: Mapping[Key, Resource]) -> list[LiveRecord]:
     """Return the objects of projects below that a declaration promotes to the group."""
     if at.objects is None or not at.objects.promotable:
         return []
-    names = {at.part.identity(name) for name, resource in wanted.items() if getattr(resource, "promote", False)}
+    names = {at.part.identity(name) for name, resource in resources.items() if getattr(resource, "promote", False)}
     return [record for name, record in at.objects.promotable.items() if name in names]
 
 
@@ -202,7 +202,7 @@ def _plan_missing(
     return steps, created
 
 
-def _created(part: Collection, steps: Iterable[Step]) -> dict[Key, Key]:
+def _created(part: Collection, steps: Sequence[Step]) -> dict[Key, Key]:
     """Return the names of the objects that steps create, by identity."""
     names = [step.address.name for step in steps if isinstance(step, Create)]
     return {part.identity(name): name for name in names if name is not None}

@@ -42,9 +42,9 @@ def references(body: Json) -> Iterator[str]:
             yield from (name for value in body for name in references(value))
 
 
-def owners(body: Mapping[str, Json] | None) -> Iterator[str]:
+def owners(creation_body: Mapping[str, Json] | None) -> Iterator[str]:
     """Yield the groups, such as `group acme`, whose objects a body names before the same run has created them."""
-    for value in (body or {}).values():
+    for value in (creation_body or {}).values():
         if isinstance(value, list):
             yield from (str(entry[OWNER]) for entry in value if isinstance(entry, dict) and OWNER in entry)
 
@@ -82,7 +82,7 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
 
 
 def from_archives(
-    declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
+    targets: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
 ) -> dict[Identity, str]:
     """Return the paths of existing groups that documents create from archives, by `Target.identity`.
 
@@ -90,7 +90,7 @@ def from_archives(
     """
     return {
         target.target.identity: str(target.target.ref)
-        for target in declared
+        for target in targets
         if target.creation is not None and target.creation.archive is not None and target.target.identity not in absent
     }
 

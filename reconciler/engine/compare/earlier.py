@@ -37,7 +37,7 @@ class Earlier:
         taken: the obstacles to names that an object of a group above gets, by identity.
         freed: the identities of names that objects of groups above give up, so that they are free in the section.
         ended: the obstacles to naming subjects that are deleted or renamed, by subject, such as `("user", "bot")`.
-        here: the changes of earlier sections of the same target: see `Relations.named`.
+        changes: those of earlier sections of the same target: see `Relations.named`.
         in_top_group: the changes of the top-level group, whose objects may be named too.
         broken: the objects of all these sections with a problem, by section and name.
     """
@@ -46,7 +46,7 @@ class Earlier:
     taken: Mapping[Key, Obstacle] = field(default_factory=dict)
     freed: frozenset[Key] = frozenset()
     ended: Mapping[tuple[str, Key], Obstacle] = field(default_factory=dict)
-    here: Changes = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
     in_top_group: Changes = field(default_factory=dict)
     broken: frozenset[tuple[str, Key | None]] = frozenset()
 
@@ -186,12 +186,12 @@ class ChangesAbove:
         known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
         return not known or any(True for _ in self._of_groups_above(section, self._locks))
 
-    def _of_groups_above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+    def _of_groups_above(self, section: Section, changes_by_group: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
         """Yield the entries of all groups above a section, from the topmost group down."""
-        if changes and isinstance(section.target.ref, str):
+        if changes_by_group and isinstance(section.target.ref, str):
             names = section.target.ref.casefold().split("/")
             paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))
-            yield from (changes[path] for path in paths if path in changes)
+            yield from (changes_by_group[path] for path in paths if path in changes_by_group)
 
 
 def _locked_by(target: Target, group: str, value: Json) -> Obstacle:

@@ -78,21 +78,21 @@ class PartExceptions:
         ]
         return [*steps_with_fix, *_excepted(steps, kept, whole or [one for one in about if _names([one], wanted)])]
 
-    def excepting_all(self, wanted: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
+    def excepting_all(self, declaration: Wanted, *, prune: bool = False) -> tuple[DeclaredException, ...]:
         """Return the exceptions that hold back the whole declaration of the part; none if anything is planned.
 
         Args:
-            wanted: the declaration of the part.
+            declaration: the declaration of the part.
             prune: whether undeclared objects are deleted, so that the declaration has an effect on them.
         """
         whole = self.whole(())
         if whole:
             return whole
-        if isinstance(wanted, Resource):
+        if isinstance(declaration, Resource):
             about = self.covering(())
-            declared = {*fields_of(wanted), *(POLICIES & wanted.model_fields_set)}
-            return about if declared and declared.issubset(_names(about, wanted)) else ()
-        excepting = [self.whole((name,)) for name in wanted]
+            declared = {*fields_of(declaration), *(POLICIES & declaration.model_fields_set)}
+            return about if declared and declared.issubset(_names(about, declaration)) else ()
+        excepting = [self.whole((name,)) for name in declaration]
         return (
             tuple(dict.fromkeys(exception for item in excepting for exception in item))
             if all(excepting) and not prune
@@ -162,11 +162,13 @@ def _is_problem(step: Step) -> TypeGuard[Finding]:
     return isinstance(step, Finding) and step.code == "problem"
 
 
-def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
+def _excepted(steps: Sequence[Step], kept_steps: Sequence[Step], about: Exceptions) -> Iterator[Finding]:
     """Yield a finding for each step that the exceptions hold back."""
-    made = {(change.action, change.address): change for change in kept if isinstance(change, Create | Update | Delete)}
+    made = {
+        (change.action, change.address): change for change in kept_steps if isinstance(change, Create | Update | Delete)
+    }
     for step in steps:
-        if _is_problem(step) and step not in kept:
+        if _is_problem(step) and step not in kept_steps:
             yield excepted_problem(step, about)
         elif isinstance(step, Create | Update | Delete):
             before, after = _fields(step)
@@ -184,10 +186,10 @@ def _fields(change: Change) -> tuple[Fields, Fields]:
 
 
 def _excepted_finding(
-    step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions
+    planned_step: Change | Finding, action: Action | None, before: Fields, after: Fields, about: Exceptions
 ) -> Finding:
     reasons = dict.fromkeys(exception.reason for exception in about)
     until = min(exception.until for exception in about)
     return excepted_at(
-        step.address, action, before, after, until=until, reason="; ".join(reasons), origin=about[0].origin
+        planned_step.address, action, before, after, until=until, reason="; ".join(reasons), origin=about[0].origin
     )

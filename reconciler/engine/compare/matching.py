@@ -73,14 +73,20 @@ class Matches:
         yield from self.missing.items()
         yield from ((name, conflict.wanted) for name, conflict in self.conflicts.items())
 
-    def mapped(self, wanted: Callable[[Resource], Resource], record: Callable[[LiveRecord], LiveRecord]) -> "Matches":
+    def mapped(
+        self, resource_converter: Callable[[Resource], Resource], record_converter: Callable[[LiveRecord], LiveRecord]
+    ) -> "Matches":
         """Return these matches with converted wanted fields and live records."""
         return replace(
             self,
-            pairs=tuple(replace(pair, wanted=wanted(pair.wanted), record=record(pair.record)) for pair in self.pairs),
-            missing={name: wanted(resource) for name, resource in self.missing.items()},
+            pairs=tuple(
+                replace(pair, wanted=resource_converter(pair.wanted), record=record_converter(pair.record))
+                for pair in self.pairs
+            ),
+            missing={name: resource_converter(resource) for name, resource in self.missing.items()},
             conflicts={
-                name: replace(conflict, wanted=wanted(conflict.wanted)) for name, conflict in self.conflicts.items()
+                name: replace(conflict, wanted=resource_converter(conflict.wanted))
+                for name, conflict in self.conflicts.items()
             },
         )
 
@@ -103,7 +109,7 @@ class NamedObjects:
         by_id: the objects.
     """
 
-    def __init__(self, part: Part, live: Iterable[LiveRecord]) -> None:
+    def __init__(self, part: Part, live: Sequence[LiveRecord]) -> None:
         self.part = part
         self.by_id: dict[int | None, LiveRecord] = {}
         self._by_name: dict[Key | None, list[LiveRecord]] = {}
@@ -112,11 +118,11 @@ class NamedObjects:
             for name in self.identities(record.names):
                 self._by_name.setdefault(name, []).append(record)
 
-    def identities(self, names: Iterable[Key | None]) -> set[Key | None]:
+    def identities(self, optional_names: Iterable[Key | None]) -> set[Key | None]:
         """Return the identities of some names; for a settings record, always the same one."""
         if isinstance(self.part, Singleton):
             return {None}
-        return {self.part.identity(name) for name in names if name is not None}
+        return {self.part.identity(name) for name in optional_names if name is not None}
 
     def named(self, *names: Key | None) -> list[LiveRecord]:
         """Return the objects with any of some names; a settings record has every name."""
@@ -133,11 +139,11 @@ def by_birth(record: LiveRecord) -> tuple[datetime, int]:
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
-def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical: Callable[[Key], Key]) -> Matches:
+def match(resources: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical: Callable[[Key], Key]) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
     Args:
-        wanted: the declared objects, by name.
+        resources: the declared objects, by name.
         live: the objects that the service has.
         canonical: returns the form in which all names of one object are equal.
     """
@@ -146,13 +152,13 @@ def match(wanted: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical:
         for name in {canonical(name) for name in record.names}:
             by_name.setdefault(name, []).append(record)
     spellings: dict[Key, Key] = {}
-    for name in wanted:
+    for name in resources:
         spellings.setdefault(canonical(name), name)
     pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
     matched: set[int] = set()
     # One object for each identity: two spellings of one name in the manifests declare the same object.
     for key, name in spellings.items():
-        resource = wanted[name]
+        resource = resources[name]
         namesakes = tuple(by_name.get(key, ()))
         former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(record for old in former_names for record in by_name[canonical(old)])

@@ -49,10 +49,10 @@ from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, wr
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 
-HELD_ABOVE = "{} has one of this name, which no other below it may have"
+TAKEN_ABOVE = "{} has one of this name, which no other below it may have"
 
 
-HELD_BELOW = "{} has one of this name, which no group above it may have"
+TAKEN_BELOW = "{} has one of this name, which no group above it may have"
 """The reason why a group's object cannot get a name."""
 
 
@@ -311,13 +311,13 @@ def _applicable(
 
 
 def _broken_rules(
-    at: DeclaredPart[PartType], name: Key | None, whole: Resource, record: LiveRecord
+    at: DeclaredPart[PartType], name: Key | None, resource: Resource, record: LiveRecord
 ) -> Iterable[tuple[str, str]]:
     """Return `(field, fault)` for each field that does not go with the name; none if entries are hidden."""
     if not isinstance(at.part, Collection) or at.objects is None or name is None:
         return ()
     is_seen = all(partly_seen.id != record.id for partly_seen, _ in at.objects.hidden)
-    return at.part.names.rules(name, whole, True) if is_seen else ()
+    return at.part.names.rules(name, resource, True) if is_seen else ()
 
 
 def _rotation_age(wanted: Resource) -> timedelta | None:
@@ -337,10 +337,10 @@ def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     objects = at.objects or Objects()
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None and (holder.is_below or identity not in at.earlier.freed):
-        reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
+        reason = (TAKEN_BELOW if holder.is_below else TAKEN_ABOVE).format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
-        return Obstacle(at.address(name), HELD_BELOW.format(_first_of(promotable.below)), PROMOTE)
+        return Obstacle(at.address(name), TAKEN_BELOW.format(_first_of(promotable.below)), PROMOTE)
     return None
 
 
@@ -414,7 +414,7 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: 
 
 
 def _path(
-    at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, ids: FieldIds
+    at: DeclaredPart[Collection], name: Key, record: LiveRecord | None, wanted: Resource, field_ids: FieldIds
 ) -> tuple[str, str] | Finding | Lookup:
     """Return the collection's path for writes and a remark; or the problem, or the lookup that the path needs.
 
@@ -423,12 +423,12 @@ def _path(
         name: the object's name.
         record: the object as it was read; None if it is to be created.
         wanted: the declared fields.
-        ids: the IDs of the subjects that these fields name.
+        field_ids: the IDs of the subjects that these fields name.
     """
     misled = None if record is None else _name_collision(at, record.names[0], record)
     if misled is not None:
         return as_problem(misled)
-    remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, ids))
+    remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, field_ids))
     if not isinstance(remark, str):
         return remark
     target, suffix = at.section.target, at.part.writes.suffix or at.part.suffix
@@ -458,7 +458,7 @@ class _ExclusiveWriters:
 
 
 def _exclusive_writers(
-    at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, ids: FieldIds
+    at: DeclaredPart[Collection], record: LiveRecord | None, wanted: Resource, field_ids: FieldIds
 ) -> _ExclusiveWriters | None:
     """Return the users who alone may write an object; None if roles or groups may write it too.
 
@@ -474,7 +474,7 @@ def _exclusive_writers(
     else:
         entries = getattr(wanted, field) if field in wanted.model_fields_set else ()
         named = [("role", entry) if isinstance(entry, str) else entry.identity for entry in entries]
-        listed = [(*identity, ids.numbers.get(identity, 0)) for identity in named]
+        listed = [(*identity, field_ids.numbers.get(identity, 0)) for identity in named]
     users = {called: number for who, called, number in listed if who == "user"}
     others = [called for who, called, _ in listed if who != "user"]
     return _ExclusiveWriters(users, bool(others)) if listed and set(others) <= {"admin"} else None
@@ -526,6 +526,6 @@ def _origin_of(record: LiveRecord) -> str:
     return f"promoted from {first}" + (f"; also takes the place of the one of {_first_of(others)}" if others else "")
 
 
-def _first_of(names: Sequence[str]) -> str:
+def _first_of(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} (and {len(others):,} more)" if others else first

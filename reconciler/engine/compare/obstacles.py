@@ -64,32 +64,32 @@ def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> P
     return Plan(tuple(targets))
 
 
-def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: Mapping[str, int]) -> TargetPlan:
+def _obstructed(target_plan: TargetPlan, obstacles: Sequence[Obstacle], order: Mapping[str, int]) -> TargetPlan:
     """Return a target with its obstacles: those of its sections, in their order, then those of the target."""
     of_sections = [obstacle for obstacle in obstacles if obstacle.where.section]
     read_only = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "read only"}
     gone = {obstacle.where.section for obstacle in of_sections if obstacle.effect == "not applicable"}
     closed = any(map(_closes, obstacles))
-    changing = {change.address.section for change in target.changes}
-    left_out = [_left_out(obstacle) for obstacle in of_sections if obstacle.effect != "read only"]
+    changing = {change.address.section for change in target_plan.changes}
+    not_applicable = [_not_applicable(obstacle) for obstacle in of_sections if obstacle.effect != "read only"]
     told = [
         as_problem(obstacle)
         for obstacle in obstacles
         if not obstacle.where.section or (obstacle.effect == "read only" and obstacle.where.section in changing)
     ]
 
-    def stays(item: Item) -> bool:
+    def is_kept(item: Item) -> bool:
         is_held = closed or (change_in(item) is not None and section_of(item) in read_only)
         return section_of(item) not in gone and (isinstance(item, Finding) or not is_held)
 
     exceptions = dict.fromkeys(exception for obstacle in of_sections for exception in obstacle.exceptions)
-    numbers = {name: number for name, number in target.sections.items() if name not in gone}
-    numbers |= {finding.address.section: 0 for finding in left_out}
+    numbers = {name: number for name, number in target_plan.sections.items() if name not in gone}
+    numbers |= {finding.address.section: 0 for finding in not_applicable}
     return replace(
-        target,
+        target_plan,
         sections={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
-        items=(*filter(stays, target.items), *left_out),
-        exceptions=(*target.exceptions, *exceptions),
+        items=(*filter(is_kept, target_plan.items), *not_applicable),
+        exceptions=(*target_plan.exceptions, *exceptions),
     ).adding(*told)
 
 
@@ -98,7 +98,7 @@ def _closes(obstacle: Obstacle) -> bool:
     return obstacle.effect == "read only" and not obstacle.where.section
 
 
-def _left_out(obstacle: Obstacle) -> Finding:
+def _not_applicable(obstacle: Obstacle) -> Finding:
     """Return the finding about a section that is not read."""
     if obstacle.effect == "not applicable":
         return not_applicable_at(obstacle.where.target, obstacle.where.section, obstacle.reason)

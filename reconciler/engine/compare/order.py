@@ -8,39 +8,41 @@ from reconciler.model.targets import Key
 
 
 def arranged(
-    part: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
+    collection: endpoints.Collection, wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> Mapping[Key, Resource | None]:
     """Return the wanted objects in planning order, under the names that live objects have."""
     by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}
-    if part.names.arrange:
-        return part.names.arrange(by_name, live)
-    if part.names.leads_to:  # what has a longer name may be found by a shorter one, and then not the other way round
+    if collection.names.arrange:
+        return collection.names.arrange(by_name, live)
+    if (
+        collection.names.leads_to
+    ):  # what has a longer name may be found by a shorter one, and then not the other way round
         return {name: by_name[name] for name in sorted(by_name, key=lambda name: len(str(name)))}
-    if not part.relations.refers:
+    if not collection.relations.refers:
         return by_name
-    shown = {part.identity(record.names[0]): record.resource for record in live}
-    declared = {part.identity(name): resource for name, resource in by_name.items() if resource is not None}
-    above = {name: set(part.references(resource).values()) for name, resource in (shown | declared).items()}
+    shown = {collection.identity(record.names[0]): record.resource for record in live}
+    declared = {collection.identity(name): resource for name, resource in by_name.items() if resource is not None}
+    above = {name: set(collection.references(resource).values()) for name, resource in (shown | declared).items()}
     for name, resource in declared.items():
-        unsaid = set(part.relations.refers) - resource.model_fields_set
-        refers = part.references(shown[name]) if name in shown else {}
+        unsaid = set(collection.relations.refers) - resource.model_fields_set
+        refers = collection.references(shown[name]) if name in shown else {}
         above[name] |= {other for field, other in refers.items() if field in unsaid}
     depths = {name: depth for depth, names in enumerate(topological(above, above)) for name in names}
 
     def place(name: Key) -> tuple[bool, int]:
-        resource, depth = wanted[name], depths.get(part.identity(name), 0)
-        is_first = resource is not None and part.relations.reversed(resource)
+        resource, depth = wanted[name], depths.get(collection.identity(name), 0)
+        is_first = resource is not None and collection.relations.reversed(resource)
         return not is_first, -depth if is_first else depth
 
     return {name: by_name[name] for name in sorted(by_name, key=place)}
 
 
-def topological(missing: Iterable[Key], references: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
+def topological(names: Iterable[Key], references: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
     """Return names in generations: each name refers only to names of earlier generations, or outside.
 
     The last generation has the names that refer to themselves in a circle, and the names that refer to these.
     """
-    places = {name: place for place, name in enumerate(missing)}
+    places = {name: place for place, name in enumerate(names)}
     above = {name: places.keys() & references[name] for name in places}
     below: dict[Key, list[Key]] = {}
     for name, others in above.items():

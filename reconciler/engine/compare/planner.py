@@ -20,9 +20,9 @@ from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import deleted_ids
 from reconciler.engine.compare.widened import with_kept_in_top_groups, with_widened
 from reconciler.model.creation import ToCreate
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Delete, Finding, Keep, Update
+from reconciler.model.item import Create, Delete, Finding, Keep, Update
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Step, TargetPlan, in_order_of_actions
@@ -184,7 +184,7 @@ def plan_section(
                 others = without_own_project(at, objects.own)
                 count += len(others)
                 planned = planners.collection(at, wanted, others)
-                steps += (*planned, *_inherited_and_hidden(at, objects, planned))
+                steps += (*planned, *_inherited_and_hidden(at, objects, planned), *_flaws(at, wanted, objects, planned))
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     steps = [*unread.values(), *steps]
@@ -197,14 +197,14 @@ def plan_section(
     )
 
 
-def _unread(at: DeclaredPart[Any], wanted: Wanted, cause: Obstacle) -> Finding:
+def _unread(at: DeclaredPart[Any], declaration: Wanted, cause: Obstacle) -> Finding:
     """Return the problem of an unreadable part, or an excepted finding if exceptions cover the whole part."""
     problem = at.problem(None, f"cannot be read: {cause.reason}", cause.remedy)
-    held = at.exceptions.excepting_all(wanted, prune=at.section.prune)
-    return excepted_problem(problem, held) if held else problem
+    exceptions = at.exceptions.excepting_all(declaration, prune=at.section.prune)
+    return excepted_problem(problem, exceptions) if exceptions else problem
 
 
-def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterable[Step]) -> Iterator[Step]:
+def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Sequence[Step]) -> Iterator[Step]:
     """Yield findings about listed objects that are not planned: inherited ones, and ones with hidden entries."""
     for record, holder in objects.inherited:
         reason = f"is inherited from {holder.name}"
@@ -216,6 +216,24 @@ def _inherited_and_hidden(at: DeclaredPart[Any], objects: Objects, steps: Iterab
             yield Finding(at.address(record.names[0]), "hidden", reason, field=field)
 
 
+def _flaws(
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], objects: Objects, steps: Iterable[Step]
+) -> Iterator[Finding]:
+    """Yield a finding about each declared object that, after the plan, has no effect; see `Relations.flaw`."""
+    changes = {step.address.name: step for step in steps if isinstance(step, Create | Update)}
+    by_name = {at.part.identity(name): record for record in objects.own for name in record.names}
+    by_id = {record.id: record for record in objects.own}
+    for name in (name for name, resource in wanted.items() if resource is not None):
+        change = changes.get(name)
+        record = by_id.get(change.read.id) if isinstance(change, Update) else by_name.get(at.part.identity(name))
+        if change is None and record is None:
+            continue
+        fields = {**(as_json(record.resource) if record else {}), **(change.after if change else {})}
+        reason = at.part.relations.flaw(name, fields, record)
+        if reason:
+            yield Finding(at.address(name), "flaw", reason)
+
+
 def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today: date) -> Obstacle | None:
     """Return one obstacle for a target of which no part is visible; None if any part is.
 
@@ -224,11 +242,11 @@ def _target_obstacle(target: DesiredTarget, live: LiveState, kinds: Kinds, today
     absent_target = live.absent.get(target.target.identity)
     if absent_target is not None:
         return absent_target if isinstance(absent_target, Obstacle) else None
-    held = (
+    excepted = (
         excepting_section(section, target.excepts(section.kind, today), kinds[section.kind])
         for section in target.sections
     )
-    if not live.shows_nothing_of(target) or all(held):
+    if not live.shows_nothing_of(target) or all(excepted):
         return None
     absent = next(iter(live.unread(*target.sections).values()))
     return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")

@@ -32,7 +32,7 @@ Unanswered = tuple[str, Finding | Lookup]
 
 
 def resolve(
-    at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[LiveRecord]
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]
 ) -> tuple[dict[Key, int], dict[Key, Finding | Reference]]:
     """Return the numeric IDs of the targets that names refer to; for other names, the problem or the lookup.
 
@@ -47,7 +47,7 @@ def resolve(
     shown = {at.part.identity(name): record.id for record in live for name in record.names}
     # An entry shown by ID alone may be the one that must not exist: only then its ID is needed.
     hidden = any(not isinstance(record.names[0], str) for record in live)
-    for name, resource in declared.items():
+    for name, resource in wanted.items():
         key = at.part.identity(name)
         key = shown.get(key) or key
         reference = Reference(level, str(key))
@@ -90,17 +90,17 @@ def with_siblings(
     return siblings, matches
 
 
-def _circular(above: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]]:
+def _circular(parents: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]]:
     """Return the fields and identities that refer to themselves, directly or through others; see `Siblings.above`."""
     circular: set[tuple[str, Key]] = set()
     passed: set[tuple[str, Key]] = set()
-    for start in above:
+    for start in parents:
         way: dict[tuple[str, Key], int] = {}
         place = start
-        while place in above and place not in passed:
+        while place in parents and place not in passed:
             passed.add(place)
             way[place] = len(way)
-            place = place[0], above[place]
+            place = place[0], parents[place]
         if place in way:
             circular.update([*way][way[place] :])
     return frozenset(circular)
@@ -262,19 +262,19 @@ def with_sent_names(record: LiveRecord, change: Create | Update) -> LiveRecord:
     return with_names(record, names)
 
 
-def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, number: Json, field: str) -> Iterator[str]:
+def _remarks(at: DeclaredPart[Collection], who: Who, called: str | int, subject_id: Json, field: str) -> Iterator[str]:
     """Yield a remark if a new entry names a user without access: the service accepts blocked users."""
     known = _nameable_subjects(at, who)
-    if who == "user" and isinstance(known, Known) and number in known.unfit:
-        yield f"{field}: {called} is {known.unfit[number]}, and counts for nothing until that ends"
+    if who == "user" and isinstance(known, Known) and subject_id in known.unfit:
+        yield f"{field}: {called} is {known.unfit[subject_id]}, and counts for nothing until that ends"
 
 
 def _problem_or_lookup(
-    at: DeclaredPart[Collection], name: Key, field: str, answer: Obstacle | Lookup
+    at: DeclaredPart[Collection], name: Key, field: str, obstacle_or_lookup: Obstacle | Lookup
 ) -> Finding | Lookup:
-    if isinstance(answer, Obstacle):
-        return at.problem(name, answer.reason, answer.remedy, field=field)
-    return answer
+    if isinstance(obstacle_or_lookup, Obstacle):
+        return at.problem(name, obstacle_or_lookup.reason, obstacle_or_lookup.remedy, field=field)
+    return obstacle_or_lookup
 
 
 def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: int | None) -> int | Obstacle | Lookup:
@@ -303,10 +303,10 @@ def _number(at: DeclaredPart[Collection], who: Who, called: str | int, number: i
 
 
 def _usable_id(
-    at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known: Known
+    at: DeclaredPart[Collection], who: Who, called: str | int, numbers: Sequence[int], known_subjects: Known
 ) -> int | Obstacle:
     """Return the ID of a listed subject, or the obstacle to naming it in a rule."""
-    roster, reason = ROSTERS[who], known.unfit.get(numbers[0], "")
+    roster, reason = ROSTERS[who], known_subjects.unfit.get(numbers[0], "")
     if len(numbers) > 1:
         several = f"{len(numbers)} deploy keys have this title: {_quoted(called)}"
         return Obstacle(at.address(), several, "rename one of them")
@@ -347,7 +347,7 @@ def _unlisted_subject_id(
 
 
 def _ids_for(
-    at: DeclaredPart[Collection], named: Named, name: str, shown: Sequence[int]
+    at: DeclaredPart[Collection], named: Named, name: str, shown_ids: Sequence[int]
 ) -> Sequence[Json] | Obstacle | Lookup:
     """Return the IDs for a name, or placeholders for them; or the obstacle, or the lookup to make.
 
@@ -355,11 +355,11 @@ def _ids_for(
         at: the collection.
         named: the relation of the field.
         name: in canonical form.
-        shown: the IDs that the object itself shows.
+        shown_ids: the IDs that the object itself shows.
     """
     changes, above = _changes_of_named(at, named)
     gone = deleted_ids(changes) | deleted_ids(above)
-    shows = [number for number in shown if number not in gone]
+    shows = [number for number in shown_ids if number not in gone]
     if any(change.address.name == name for change in changes if makes(change)):
         return ({CREATED: name, SECTION: named.section},)
     if not named.within and at.live.created(Level.GROUP, name):
@@ -383,7 +383,7 @@ def _ids_for(
 
 def _changes_of_named(at: DeclaredPart[Collection], named: Named) -> tuple[Sequence[Change], Sequence[Change]]:
     """Return the plan's changes to the objects that a field names: in the same target, and in the top-level group."""
-    here = at.earlier.here.get(named.section, ()) if named.section else ()
+    here = at.earlier.changes.get(named.section, ()) if named.section else ()
     return here, at.earlier.in_top_group.get(named.section, ())
 
 
@@ -395,7 +395,7 @@ def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is
         reason = f'"{name}" cannot be created in {named.section}, for a problem of its own'
         return Obstacle(at.address(), reason, "solve that one")
     narrowed = f"; if it is declared, include {named.section} in the run"
-    is_left_out = bool(named.section) and named.section not in at.earlier.here
+    is_left_out = bool(named.section) and named.section not in at.earlier.changes
     return Obstacle(at.address(), named.unknown.format(name=name), named.remedy + narrowed * is_left_out)
 
 
@@ -441,9 +441,9 @@ def _ids_by_name(at: DeclaredPart[Collection], named: Named, name: str) -> Known
     return _by_name((named.canonical(called), numbers) for called, numbers in (names or {}).items())
 
 
-def _by_name(named: Iterable[tuple[str, tuple[int, ...]]]) -> Known:
+def _by_name(ids_by_name: Iterable[tuple[str, tuple[int, ...]]]) -> Known:
     known: dict[str, tuple[int, ...]] = {}
-    for name, numbers in named:
+    for name, numbers in ids_by_name:
         known[name] = (*known.get(name, ()), *numbers)
     return Known(known)
 

@@ -129,13 +129,13 @@ def _pairs(
                 yield deleted[went], created[came]
 
 
-def _compared(deleted: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
+def _compared(deletion: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
     """Yield the shapes in which a deleted object may agree with new ones.
 
     Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
     not exist.
     """
-    return (shape for shape in shapes if shape or declared(deleted.address, ()) is None)
+    return (shape for shape in shapes if shape or declared(deletion.address, ()) is None)
 
 
 def _shape(fields: Fields) -> Shape:
@@ -174,11 +174,11 @@ def _signs(change: Change, fields: Fields, compared_shapes: Iterable[Shape]) -> 
     return spelling, contents, less_a_letter, emptiness
 
 
-def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
+def _one_to_one(former_signs: Sequence[Signs], new_signs: Sequence[Signs]) -> Iterator[tuple[int, int]]:
     """Yield the positions of old and new objects that share a sign only with each other, strongest sign first."""
-    went, came = dict(enumerate(old)), dict(enumerate(new))
+    went, came = dict(enumerate(former_signs)), dict(enumerate(new_signs))
     # A pair found by a strong sign is gone before weaker signs are compared, so that it makes no other pair ambiguous.
-    for strength in range(len(old[0]) if old else 0):
+    for strength in range(len(former_signs[0]) if former_signs else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
         for side, signs in enumerate((went, came)):
             for position, signs_of in signs.items():

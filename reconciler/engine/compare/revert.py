@@ -1,4 +1,4 @@
-"""The revert of an apply: each change is undone, if its object is unchanged since. `WayBack.plan` is the entry. Pure.
+"""The revert of an apply: each change is undone, if its object is unchanged since. `Reversal.plan` is the entry. Pure.
 
 This module finds the live object of each change and its former values; the ordinary planner plans the changes.
 """
@@ -28,32 +28,32 @@ from reconciler.model.values import steps
 
 Sort = TypeVar("Sort")
 
-STAYS = "it stays as it is"
-CREATED_STAYS = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+KEPT_AS_IS = "it stays as it is"
+CREATION_KEPT = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
 FORMER_VALUE_UNKNOWN = "its former value is unknown, because it was planned before the target existed"
 PROMOTED = "a promotion cannot be undone"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
-class WayBack:
+class Reversal:
     """The revert of an apply.
 
     Args:
-        targets: with the outcomes of their changes.
+        target_plans: with the outcomes of their changes.
         kinds: all kinds.
         digest: of the report.
 
     Attributes:
-        left: the result of the apply as a desired state, which decides what is read, and how.
+        applied_state: the result of the apply as a desired state, which decides what is read, and how.
     """
 
-    def __init__(self, targets: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
+    def __init__(self, target_plans: Iterable[TargetPlan], kinds: Kinds, digest: str) -> None:
         self._kinds = kinds
         self._objects: dict[PartAddress, list[Outcome]] = {}
         self._found: dict[tuple[Target, str], int] = {}
         self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
-        for plan in targets:
+        for plan in target_plans:
             outcomes = [outcome for outcome in plan.outcomes if outcome.may_be_done]
             for where in {(plan.target, outcome.change.address.section): None for outcome in outcomes}:
                 self._found[where] = self._found.get(where, 0) + (plan.sections[where[1]] or 0)
@@ -62,37 +62,37 @@ class WayBack:
                 origins.setdefault(plan.target, plan.origin)
                 self._objects.setdefault((plan.target, address.section, address.part), []).append(outcome)
                 if not address.section:
-                    self._created[plan.target] = Obstacle(plan.target.address, CREATED_STAYS)
+                    self._created[plan.target] = Obstacle(plan.target.address, CREATION_KEPT)
         self._settings = {
             (target, kind, part): outcome.change
             for (target, kind, part), outcomes in self._objects.items()
             for outcome in outcomes
             if isinstance(outcome.change, Update) and not kinds[kind].part(part).is_collection
         }
-        left = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
-        self.left = DesiredState(tuple(sorted(left, key=lambda target: target.target.order)), digest)
+        targets = (DesiredTarget(target, tuple(self._sections(target)), origins[target]) for target in origins)
+        self.applied_state = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
 
-    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
+    def plan(self, applied_state: DesiredState, live: LiveState, kinds: Kinds, previous_plan: Plan = NO_PLAN) -> Plan:
         """Plan the revert; see `make_plan`.
 
         Args:
-            left: `WayBack.left`, or some targets and sections of it.
+            applied_state: `Reversal.applied_state`, or some targets and sections of it.
             live: the live state.
             kinds: all kinds.
             previous_plan: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._with_former_settings(section, live) for section in target.sections))
-            for target in left.targets
+            for target in applied_state.targets
         )
-        before = replace(left, targets=tuple(targets))
+        before = replace(applied_state, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
         return with_obstacles(make_plan(before, live, kinds, previous_plan, planners), self._created.values(), kinds)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
-            left = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
-            wanted = {part: declaration for part, declaration in left.items() if declaration is not None}
+            declarations = {part.name: self._applied_part(target, kind, part) for part in kind.parts}
+            wanted = {part: declaration for part, declaration in declarations.items() if declaration is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
@@ -103,12 +103,12 @@ class WayBack:
             model = part.model if kind.split else kind.models[target.level]
             return restorable(model, self._settings[place].after)[0]
         changes = [outcome.change for outcome in self._objects.get(place, ())]
-        left = {
+        resources = {
             change.address.name: None if isinstance(change, Delete) else restorable(part.model, change.after)[0]
             for change in changes
             if change.address.name is not None
         }
-        return left or None
+        return resources or None
 
     def _with_former_settings(self, section: Section, live: LiveState) -> Section:
         """Return a section with its settings before the apply."""
@@ -131,31 +131,33 @@ class WayBack:
 
 
 def former_values(
-    at: DeclaredPart[Any], name: Key | None, change: Update, record: LiveRecord
+    at: DeclaredPart[Any], name: Key | None, update: Update, record: LiveRecord
 ) -> tuple[Resource, list[Finding]]:
     """Return the former values of an object's fields that are unchanged since an update, and the problems of others.
 
     Fields that the service no longer shows because of the update are among them.
     """
-    record = _with_applied_names(record, change)
+    record = _with_applied_names(record, update)
     live = {**fields_of(record.resource), **record.unknown}
     back: dict[str, Json] = {}
     problems = []
-    for field, left in change.after.items():
-        was, now = change.before.get(field), live.get(field)
-        if field not in change.before:
+    for field, applied in update.after.items():
+        was, now = update.before.get(field), live.get(field)
+        if field not in update.before:
             problems.append(at.problem(name, FORMER_VALUE_UNKNOWN, field=field))
-        elif field not in change.read.fields:
+        elif field not in update.read.fields:
             if _root(field) in record.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
         # Only an unchanged value is restored: anybody who changed it since has the last word.
-        elif now == left and field in live:
+        elif now == applied and field in live:
             back[field] = was
         elif now != was:
-            changed = ", ".join(steps({field: left}, {field: now})).removeprefix(f"{field}: ")
-            problems.append(replace(at.problem(name, f"has changed since the apply: {changed}", STAYS), field=field))
+            changed = ", ".join(steps({field: applied}, {field: now})).removeprefix(f"{field}: ")
+            problems.append(
+                replace(at.problem(name, f"has changed since the apply: {changed}", KEPT_AS_IS), field=field)
+            )
     if back and not problems:
-        back |= {field: value for field, value in change.read.fields.items() if field not in live}
+        back |= {field: value for field, value in update.read.fields.items() if field not in live}
     wanted, others = restorable(type(record.resource), back)
     problems += [at.problem(name, _not_known(value), field=field) for field, value in others.items()]
     return wanted, problems
@@ -211,21 +213,27 @@ class _Objects:
         matches = Matches(tuple(pairs), present, unwanted=tuple(unwanted))
         return [*problems, *(self._recreated(step, missing) for step in plan_matches(self.at, matches, self.live, ids))]
 
-    def _covers(self, names: set[Key]) -> list[LiveRecord]:
+    def _covers(self, restored_names: set[Key]) -> list[LiveRecord]:
         """Return the covers of some objects."""
         cover = self.part.writes.cover
         return [
-            record for name in names if cover for record in self.now.named(cover.name(name)) if cover.covered(record)
+            record
+            for name in restored_names
+            if cover
+            for record in self.now.named(cover.name(name))
+            if cover.covered(record)
         ]
 
-    def _recreated(self, step: Step, missing: Mapping[Key, Delete]) -> Step:
+    def _recreated(self, step: Step, deletions_by_name: Mapping[Key, Delete]) -> Step:
         """Return a step; a creation gets the notes of the deleted object that it recreates."""
         if not isinstance(step, Create) or step.address.name is None:
             return step
         namesakes = () if self.part.names.unique else self.now.named(step.address.name)
         ids = tuple(namesake.id for namesake in namesakes if namesake.id)
         own = tuple(note for note in step.notes if note.code != "hint")
-        return replace(step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, missing[step.address.name]))))
+        return replace(
+            step, replaces_ids=ids, notes=(*own, *hints(_hint(self.part, deletions_by_name[step.address.name])))
+        )
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
         """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
@@ -239,16 +247,16 @@ class _Objects:
             candidates = self._made_by(outcome)
             if len(candidates) > 1:
                 reason = "several objects have this name, and the report does not tell which is new"
-                yield self.at.problem(name, reason, STAYS)
+                yield self.at.problem(name, reason, KEPT_AS_IS)
                 continue
             for record in candidates:
                 after = change.after if isinstance(change, Create) else {}
                 moved = _moved(created.fields, as_before(record, created)) if created else _moved(after, record)
                 if issubclass(self.part.model, Item) and not self.now.has_name(record, name):
                     renamed = f"was renamed since the apply, to {quoted(record.names[0])}, and is not deleted"
-                    yield self.at.problem(name, renamed, STAYS)
+                    yield self.at.problem(name, renamed, KEPT_AS_IS)
                 elif moved:
-                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
+                    yield self.at.problem(name, f"has changed since the apply, and is not deleted: {moved}", KEPT_AS_IS)
                 else:
                     yield record
 
@@ -272,26 +280,26 @@ class _Objects:
             name = change.address.name
             record = self._object(change.read.id, name)
             if change.read.below:
-                yield self.at.problem(name, PROMOTED, STAYS)
+                yield self.at.problem(name, PROMOTED, KEPT_AS_IS)
             elif record is None:
                 yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
             else:
                 yield from self._restored_update(change, record, deleted)
 
-    def _restored_update(self, change: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
-        name, present, former = change.address.name, record.names[0], change.renamed_from
+    def _restored_update(self, update: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
+        name, present, former = update.address.name, record.names[0], update.renamed_from
         now = None
         if former is not None and not self.now.has_name(record, former):
             taken = [
                 namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in deleted
             ]
             if not self.now.has_name(record, name):
-                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
+                yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", KEPT_AS_IS)
             elif taken:
-                yield self.at.problem(name, f"its former name {quoted(former)} is taken", STAYS)
+                yield self.at.problem(name, f"its former name {quoted(former)} is taken", KEPT_AS_IS)
             else:
                 present, now = former, present
-        wanted, problems = former_values(self.at, name, change, record)
+        wanted, problems = former_values(self.at, name, update, record)
         yield from problems
         if wanted.model_fields_set or now is not None:
             yield Pair(present, self._referring(wanted), record, now)
@@ -299,24 +307,24 @@ class _Objects:
     def _unreferenced(self, unwanted: Iterable[LiveRecord], updates: Iterable[Pair]) -> Iterator[LiveRecord | Finding]:
         """Yield created objects, except those to which kept objects refer: these are kept too."""
         deleted = {id(record): record for record in unwanted}
-        staying = [record for record in self.live if id(record) not in deleted]
+        kept = [record for record in self.live if id(record) not in deleted]
         back = {id(pair.record): pair.wanted.model_fields_set for pair in updates}
         by_reference: dict[Key | None, list[int]] = {}
         for record in deleted.values():
             for key in self.now.identities(record.names) | ({record.id} if record.id else set()):
                 by_reference.setdefault(key, []).append(id(record))
-        while staying and self.part.relations.refers:
+        while kept and self.part.relations.refers:
             referring = {
                 value: record.names[0]
-                for record in staying
+                for record in kept
                 for field in {*self.part.relations.refers} - back.get(id(record), set())
                 if (value := getattr(record.resource, field)) is not None
             }
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in deleted}
-            staying = [deleted.pop(number) for number in referred]
-            for record, key in zip(staying, referred.values(), strict=True):
+            kept = [deleted.pop(number) for number in referred]
+            for record, key in zip(kept, referred.values(), strict=True):
                 reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
-                yield self.at.problem(record.names[0], reason, STAYS)
+                yield self.at.problem(record.names[0], reason, KEPT_AS_IS)
         yield from deleted.values()
 
     def _deletions_to_undo(self) -> Iterator[Delete | Pair | Finding]:
@@ -342,7 +350,7 @@ class _Objects:
                     wanted, _ = restorable(self.part.model, {STATE: change.before[STATE]})
                     yield Pair(name, wanted, created_again, None)
                 elif moved:
-                    yield self.at.problem(name, f"exists again, with other values: {moved}", STAYS)
+                    yield self.at.problem(name, f"exists again, with other values: {moved}", KEPT_AS_IS)
             elif self.part.identity(name) in names:
                 yield self.at.problem(name, "was deleted more than once, and is created again only once")
             else:
@@ -356,16 +364,16 @@ class _Objects:
         for place, change in enumerate(gone[max(0, again) :], start=1):
             yield replace(change, address=replace(change.address, name=str(len(self.live) + place)))
 
-    def _created_again(self, change: Delete) -> LiveRecord | None:
+    def _created_again(self, deletion: Delete) -> LiveRecord | None:
         """Return the object that was created since under the name of a deleted one.
 
         Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
         """
-        namesakes = self.now.named(change.address.name)
+        namesakes = self.now.named(deletion.address.name)
         if not self.part.names.unique:
-            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (change.read.id or 0)]
+            new = [namesake for namesake in namesakes if namesake.ours and (namesake.id or 0) > (deletion.read.id or 0)]
             namesakes = [
-                namesake for namesake in new if namesake.id != change.successor_id and namesake.id not in self.made
+                namesake for namesake in new if namesake.id != deletion.successor_id and namesake.id not in self.made
             ]
         return namesakes[0] if namesakes else None
 
@@ -374,41 +382,41 @@ class _Objects:
         return self.part.referring(wanted, self.former_names)
 
 
-def _is_cover(part: Collection, change: Delete) -> bool:
+def _is_cover(part: Collection, deletion: Delete) -> bool:
     """Return whether a deleted object was a cover that a run had left behind, which a revert does not restore."""
-    cover, name = part.writes.cover, change.address.name
-    return cover is not None and name is not None and cover.is_one(name, restorable(part.model, change.before)[0])
+    cover, name = part.writes.cover, deletion.address.name
+    return cover is not None and name is not None and cover.is_one(name, restorable(part.model, deletion.before)[0])
 
 
-def _is_half_made(part: Collection, change: Delete, record: LiveRecord) -> bool:
+def _is_half_made(part: Collection, deletion: Delete, record: LiveRecord) -> bool:
     """Return whether a killed revert has created an object and not closed it."""
     initial, *others = part.writes.events or (None,)
-    return change.before.get(STATE) in others and not _moved({**change.before, STATE: initial}, record)
+    return deletion.before.get(STATE) in others and not _moved({**deletion.before, STATE: initial}, record)
 
 
-def _unknown(at: DeclaredPart[Collection], name: Key, change: Delete) -> Iterator[Finding]:
+def _unknown(at: DeclaredPart[Collection], name: Key, deletion: Delete) -> Iterator[Finding]:
     """Yield the fields of a deleted object with values that this version does not know."""
-    for field, value in change.read.fields.items():
-        if field not in change.before:
+    for field, value in deletion.read.fields.items():
+        if field not in deletion.before:
             yield at.problem(name, _not_known(value), field=field)
 
 
-def _hint(part: Collection, change: Delete) -> str:
+def _hint(part: Collection, deletion: Delete) -> str:
     """Return a hint: the properties that an object loses when it is created again."""
     if part.names.level is not None:
         return ""
-    fields = {_root(name) for name in change.read.fields}
+    fields = {_root(name) for name in deletion.read.fields}
     unshown = [name for name in part.model.model_fields if name not in fields | POLICIES]
     lost = [part.deletion.lost] if part.deletion.lost else []
-    if part.secret_field and "renamed_from" in change.read.read_only:
+    if part.secret_field and "renamed_from" in deletion.read.read_only:
         lost.append("its owner, who is another user")
     lost += [f"its {name}, which this server does not show" for name in unshown]
     return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
 
 
-def _only(sort: type[Sort], steps: Iterable[object]) -> list[Sort]:
-    """Return the steps of one type."""
-    return [step for step in steps if isinstance(step, sort)]
+def _only(sort: type[Sort], results: Iterable[object]) -> list[Sort]:
+    """Return the results of one type."""
+    return [result for result in results if isinstance(result, sort)]
 
 
 def _moved(applied: Fields, record: LiveRecord) -> str:
@@ -418,10 +426,10 @@ def _moved(applied: Fields, record: LiveRecord) -> str:
     return ", ".join(steps(moved, {name: live.get(name) for name in moved}))
 
 
-def _with_applied_names(record: LiveRecord, change: Update) -> LiveRecord:
+def _with_applied_names(record: LiveRecord, update: Update) -> LiveRecord:
     """Return an object with its entries called as in the change that has left it: another token sees other names."""
-    read = replace(change.read, fields={**change.read.fields, **change.after})
-    return as_before(with_sent_names(record, change), read) if record.entries else record
+    read = replace(update.read, fields={**update.read.fields, **update.after})
+    return as_before(with_sent_names(record, update), read) if record.entries else record
 
 
 def _root(field: str) -> str:

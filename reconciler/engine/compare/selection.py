@@ -87,7 +87,7 @@ def exclusion_warnings(selection: RunSelection, desired: DesiredState) -> Iterat
 
 def unmatched(
     selection: RunSelection,
-    targets: Collection[DesiredTarget] | Collection[TargetPlan],
+    selectable_targets: Collection[DesiredTarget] | Collection[TargetPlan],
     by_path: str = "--target",
     by_label: str = "--selector",
 ) -> str:
@@ -95,16 +95,16 @@ def unmatched(
 
     Args:
         selection: by path and label.
-        targets: all targets.
+        selectable_targets: all targets.
         by_path: the option that gave the globs.
         by_label: the option that gave the labels.
     """
     by_globs = [f"{by_path} {glob}" for glob in selection.targets.written]
     by_labels = [f"{by_label} {key}={value}" for key, value in selection.labels]
-    if not (by_globs or by_labels) or not targets:
+    if not (by_globs or by_labels) or not selectable_targets:
         return f"{listed([*by_globs, *by_labels])}: there are no targets" if by_globs or by_labels else ""
-    paths = sorted({name for target in targets for name in _names(target)})
-    labels = sorted({f"{key}={value}" for target in targets for key, value in target.labels.items()})
+    paths = sorted({name for target in selectable_targets for name in _names(target)})
+    labels = sorted({f"{key}={value}" for target in selectable_targets for key, value in target.labels.items()})
     hints = []
     for glob, option in zip(selection.targets.written, by_globs, strict=True):
         if not any(map(Globs([glob]).match, paths)):
@@ -114,7 +114,7 @@ def unmatched(
         if f"{key}={value}" not in labels:
             present = f"the labels there are: {_some(labels, MOST_LABELS)}" if labels else "no target has labels"
             hints.append(f"{option} matches nobody: {present}")
-    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in targets):
+    if not hints and not any(selects(replace(selection, excluded=NO_GLOBS), target) for target in selectable_targets):
         hints.append(f"no target matches all of {listed([*by_globs, *by_labels])}")
     return "; ".join(hints)
 
@@ -178,7 +178,7 @@ def read_shard(text: str) -> Shard:
     return Shard(int(match[1]), int(match[2]))
 
 
-def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds) -> DesiredState:
+def share(desired: DesiredState, declared_state: DesiredState, shard: Shard, kinds: Kinds) -> DesiredState:
     """Return a shard of the desired state.
 
     A project whose settings depend on those of a group in the manifests is in the shard of that group. So is what is
@@ -186,11 +186,11 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
 
     Args:
         desired: the state to divide.
-        whole: all declared targets, so that narrowing a run moves no target to another shard.
+        declared_state: all declared targets, so that narrowing a run moves no target to another shard.
         shard: the number of the shard, and the number of all shards.
         kinds: all kinds.
     """
-    homes = _Homes(whole, kinds)
+    homes = _Homes(declared_state, kinds)
     targets = tuple(target for target in desired.targets if _number(homes.of(target), shard.total) == shard.number)
     return replace(desired, targets=targets)
 
@@ -234,7 +234,7 @@ def only_change(plan: Plan) -> Plan:
     kept = {id(change) for change in (*changes, *filter(None, created))}
     lost = {(change.address.target, change.address.section) for change in plan.changes if id(change) not in kept}
 
-    def stays(item: Item) -> bool:
+    def is_kept(item: Item) -> bool:
         match item:
             case Finding():
                 return not lost or item.code != "widened"
@@ -242,11 +242,14 @@ def only_change(plan: Plan) -> Plan:
                 return (item.address.target, item.address.section) not in lost
         return id(item) in kept
 
-    return Plan(tuple(replace(target, items=tuple(filter(stays, target.items))) for target in plan.targets))
+    return Plan(tuple(replace(target, items=tuple(filter(is_kept, target.items))) for target in plan.targets))
 
 
 def add_missing(
-    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: RunSelection
+    plan: Plan,
+    addresses: Collection[Address],
+    declared_sections: Collection[tuple[Target, str]],
+    selection: RunSelection,
 ) -> Plan:
     """Return a plan with a problem for each address that is no longer declared, unless it is in order by now.
 
@@ -256,7 +259,7 @@ def add_missing(
     Args:
         plan: for the addresses, see `restrict`.
         addresses: the addresses to plan.
-        declared: the targets and sections that manifests declare.
+        declared_sections: the targets and sections that manifests declare.
         selection: the other selection of the run; addresses outside of it are no problem.
     """
     planned = {(target.target, section) for target in plan.targets for section in target.sections}
@@ -270,7 +273,7 @@ def add_missing(
         if (address.target, address.section) in planned:
             lost = address in unmanaged
         else:
-            lost = (address.target, address.section) not in declared and _includes(selection, address)
+            lost = (address.target, address.section) not in declared_sections and _includes(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(problem_at(address, FORGOTTEN_DELETION))
     targets = [target.adding(*missing.pop(target.target, ())) for target in plan.targets]
@@ -318,29 +321,34 @@ def _wants(selection: RunSelection, section: Section) -> bool:
     return selection.only is None or (section.target, section.kind) in selection.only
 
 
-def selects(selection: RunSelection, target: DesiredTarget | TargetPlan) -> bool:
+def selects(selection: RunSelection, candidate: DesiredTarget | TargetPlan) -> bool:
     """Return whether a selection selects a target by its path and its labels."""
-    if (selection.targets.written and not matches(target, selection.targets)) or matches(target, selection.excluded):
+    if (selection.targets.written and not matches(candidate, selection.targets)) or matches(
+        candidate, selection.excluded
+    ):
         return False
-    return all(target.labels.get(key) == value for key, value in selection.labels)
+    return all(candidate.labels.get(key) == value for key, value in selection.labels)
 
 
-def matches(target: DesiredTarget | TargetPlan, globs: Globs) -> bool:
+def matches(candidate: DesiredTarget | TargetPlan, globs: Globs) -> bool:
     """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
-    return any(map(globs.match, _names(target)))
+    return any(map(globs.match, _names(candidate)))
 
 
-def _names(target: DesiredTarget | TargetPlan) -> Collection[str]:
+def _names(candidate: DesiredTarget | TargetPlan) -> Collection[str]:
     """Return the names of a target that globs may match."""
-    return {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
+    return {
+        str(candidate.target.level if candidate.target.ref is None else candidate.target.ref),
+        candidate.path or "",
+    } - {""}
 
 
 class _Homes:
     """The homes of targets: a target itself, or the topmost group from which others inherit, or that is created."""
 
-    def __init__(self, whole: DesiredState, kinds: Kinds) -> None:
+    def __init__(self, declared_state: DesiredState, kinds: Kinds) -> None:
         self.inherited = frozenset(name for name, kind in kinds.items() if kind.inherits)
-        tied = [target for target in whole.targets if self._is_tied(target)]
+        tied = [target for target in declared_state.targets if self._is_tied(target)]
         heirs = [target for target in tied if self._inherits(target)]
         groups = [target.target.ref for target in tied if target.target.level is Level.GROUP]
         self.groups = frozenset(ref.casefold() for ref in groups if isinstance(ref, str))

@@ -50,33 +50,33 @@ def with_widened(planned: TargetPlan, live: LiveState, kinds: Kinds, in_top_grou
 
 
 def with_kept_in_top_groups(
-    planned: Sequence[TargetPlan], tops: Mapping[Target, Changes], live: LiveState, kinds: Kinds
+    plans: Sequence[TargetPlan], tops: Mapping[Target, Changes], live: LiveState, kinds: Kinds
 ) -> list[TargetPlan]:
     """Return plans in which top-level groups keep the objects that projects' objects depend on; see `_needed_objects`.
 
     Args:
-        planned: the plans.
+        plans: the plans.
         tops: for each project, the changes of its top-level group.
         live: the live objects.
         kinds: all kinds.
     """
     kept: dict[str, dict[int | None, str]] = {}
-    for target in planned:
+    for target in plans:
         for part, field, named in _naming(kinds):
             deleted = deleted_ids(tops[target.target].get(named.section, ()))
             objects = live.parts.get((target.target, part.name, part.name))
             if deleted and part.name in target.sections and isinstance(objects, Objects):
-                stays = _needed_objects((part, field, named), target, objects, deleted)
+                reasons = _needed_objects((part, field, named), target, objects, deleted)
                 kept.setdefault(named.section, {}).update(
-                    {number: f"{why} ({target.target})" for number, why in stays.items() if number in deleted}
+                    {number: f"{why} ({target.target})" for number, why in reasons.items() if number in deleted}
                 )
 
-    def keeping(target: TargetPlan) -> TargetPlan:
+    def keeping(target_plan: TargetPlan) -> TargetPlan:
         for section, words in kept.items():
-            target = _without_deletions(target, section, words)
-        return target
+            target_plan = _without_deletions(target_plan, section, words)
+        return target_plan
 
-    return [keeping(target) if target.target.level is Level.GROUP else target for target in planned]
+    return [keeping(target) if target.target.level is Level.GROUP else target for target in plans]
 
 
 def _naming(kinds: Kinds) -> Iterator[Naming]:
@@ -120,20 +120,22 @@ def _needed_objects(
     part, field, named = naming
     problems = (problem for problem in planned.problems if problem.address.section == part.name)
     wrong = {problem.address.name for problem in problems if problem.field == field}
-    stays = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
+    template = 'is kept: without it the {} "{}", whose {} are a problem here, {}'
     return {
-        number: stays.format(part.title, record.names[0], field, named.bare)
+        number: template.format(part.title, record.names[0], field, named.bare)
         for record in objects.own
         if _is_widened(record, field, deleted) and not wrong.isdisjoint(record.names)
         for number in _ids(record, field)
     }
 
 
-def _without_deletions(planned: TargetPlan, section: str, kept: Mapping[int | None, str]) -> TargetPlan:
+def _without_deletions(planned: TargetPlan, section: str, keep_reasons: Mapping[int | None, str]) -> TargetPlan:
     """Return a target without some deletions of a section, with a problem for each object that is kept."""
-    deleted = [change for change in by_section(planned).get(section, ()) if not deleted_ids([change]).isdisjoint(kept)]
+    deleted = [
+        change for change in by_section(planned).get(section, ()) if not deleted_ids([change]).isdisjoint(keep_reasons)
+    ]
     problems = [
-        problem_at(change.address, kept[change.read.id], None, "solve that problem first")
+        problem_at(change.address, keep_reasons[change.read.id], None, "solve that problem first")
         for change in deleted
         if isinstance(change, Update | Delete)
     ]
@@ -170,14 +172,14 @@ def _with_widened(
     return _with_effects(planned, address.section, {record.id: effect for record in widened_records}).adding(*widened)
 
 
-def _with_effects(planned: TargetPlan, section: str, words: Mapping[int | None, str]) -> TargetPlan:
+def _with_effects(planned: TargetPlan, section: str, effects: Mapping[int | None, str]) -> TargetPlan:
     """Return a target with notes on the changes of a section, by the ID of their object."""
 
     def with_effect(change: Change) -> Change:
         if change.address.section != section or isinstance(change, Create):
             return change
-        more = words.get(change.read.id, "")
+        more = effects.get(change.read.id, "")
         notes = () if not more else (Note("loss", more),) if isinstance(change, Delete) else tuple(hints(more))
         return replace(change, notes=(*change.notes, *notes)) if notes else change
 
-    return planned.with_changes(with_effect) if words else planned
+    return planned.with_changes(with_effect) if effects else planned

@@ -168,22 +168,22 @@ ObjectCounts = Mapping[tuple[Target, str], int | None]
 """The number of objects of each section; None for an unread one."""
 
 
-def _part_cards(part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
+def _part_cards(document_part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
     """Yield the cards of a part; the name of the part begins their titles."""
-    unfinished = cast("Iterator[EntryGroup[Outcome]]", _groups(part, min_targets, "unfinished"))
+    unfinished = cast("Iterator[EntryGroup[Outcome]]", _groups(document_part, min_targets, "unfinished"))
     cards = chain(
         (_unfinished_card(groups) for groups in _by_reason(unfinished, min_targets)),
-        _change_cards(part, min_targets, object_counts),
-        _finding_cards(part, min_targets),
+        _change_cards(document_part, min_targets, object_counts),
+        _finding_cards(document_part, min_targets),
     )
     for card in cards:
-        kind = OTHER_CHANGE_CARD.name if part.name in PART_OF_SOURCE.values() else card.kind
-        title = f"{part.name.capitalize()}: {card.title}" if part.name else card.title
+        kind = OTHER_CHANGE_CARD.name if document_part.name in PART_OF_SOURCE.values() else card.kind
+        title = f"{document_part.name.capitalize()}: {card.title}" if document_part.name else card.title
         yield replace(card, kind=kind, title=title)
 
 
-def _groups(part: DocumentPart, min_targets: float, sort: str) -> Iterator[EntryGroup[Any]]:
-    return (group for block in grouped(entries_of(part.items, sort), min_targets) for group in block.groups)
+def _groups(document_part: DocumentPart, min_targets: float, sort: str) -> Iterator[EntryGroup[Any]]:
+    return (group for block in grouped(entries_of(document_part.items, sort), min_targets) for group in block.groups)
 
 
 def kinds_of_report(document: RunDocument) -> tuple[CardKind, ...]:
@@ -230,15 +230,15 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
     }
 
 
-def _change_cards(part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
+def _change_cards(document_part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
     """Yield the cards of changes, planned or done: one for each place in the manifests that causes several.
 
     A place has a card if it causes changes of more than one target; other changes have a card for each group.
     """
     if min_targets == inf:
-        yield from map(_change_card, _groups(part, min_targets, "change"))
+        yield from map(_change_card, _groups(document_part, min_targets, "change"))
         return
-    groups = cast("tuple[EntryGroup[Change | Outcome], ...]", equal_groups(entries_of(part.items, "change")))
+    groups = cast("tuple[EntryGroup[Change | Outcome], ...]", equal_groups(entries_of(document_part.items, "change")))
     targets_of: dict[_Cause, set[Target]] = {}
     for entry in (entry for group in groups for entry in group.entries):
         targets_of.setdefault(_cause(entry), set()).add(address_of(entry).target)
@@ -258,27 +258,27 @@ def _change_cards(part: DocumentPart, min_targets: float, object_counts: ObjectC
         )
 
 
-def _card_of_place(groups: Sequence[Decision], place: str, object_counts: ObjectCounts) -> Decision:
+def _card_of_place(decisions: Sequence[Decision], place_text: str, object_counts: ObjectCounts) -> Decision:
     """Return the card of all changes that one place in the manifests causes, or of equal changes.
 
     Args:
-        groups: the cards of equal changes.
-        place: the place in the manifests that causes all of them; empty if there are several.
+        decisions: the cards of equal changes.
+        place_text: the place in the manifests that causes all of them; empty if there are several.
         object_counts: the number of objects of each section.
     """
-    first = groups[0]
-    if len(groups) == 1:
-        return replace(first, place=place)
-    entries = [entry for group in groups for entry in group.entries]
-    if len({group.title for group in groups}) == 1:
-        return Decision(first.kind, first.title, entries, first.subject, place=place, groups=groups)
-    title = _title_of_place(first.kind, place, [*map(address_of, entries)], object_counts)
+    first = decisions[0]
+    if len(decisions) == 1:
+        return replace(first, place=place_text)
+    entries = [entry for group in decisions for entry in group.entries]
+    if len({group.title for group in decisions}) == 1:
+        return Decision(first.kind, first.title, entries, first.subject, place=place_text, groups=decisions)
+    title = _title_of_place(first.kind, place_text, [*map(address_of, entries)], object_counts)
     return Decision(
-        first.kind, title, entries, first.subject if title == first.title else "", place=place, groups=groups
+        first.kind, title, entries, first.subject if title == first.title else "", place=place_text, groups=decisions
     )
 
 
-def _title_of_place(kind: str, place: str, addresses: Sequence[Address], object_counts: ObjectCounts) -> str:
+def _title_of_place(kind: str, place_text: str, addresses: Sequence[Address], object_counts: ObjectCounts) -> str:
     """Return the title of a card with several objects: `prune at sets.yaml:12 empties milestones of ...`."""
     titles = {address.title for address in addresses}
     what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
@@ -290,8 +290,8 @@ def _title_of_place(kind: str, place: str, addresses: Sequence[Address], object_
     where = f"{addresses[0].section} of {counted(len(targets), addresses[0].target.level)}"
     is_done = kind == "deleted"
     if all(number == object_counts.get(section) for section, number in lost.items()):
-        return escaped(f"prune at {place} {'emptied' if is_done else 'empties'} {where}: {what}")
-    return escaped(f"prune at {place} {'deleted' if is_done else 'deletes'} {what} in {where}")
+        return escaped(f"prune at {place_text} {'emptied' if is_done else 'empties'} {where}: {what}")
+    return escaped(f"prune at {place_text} {'deleted' if is_done else 'deletes'} {what} in {where}")
 
 
 class _Cause(NamedTuple):
@@ -303,43 +303,45 @@ class _Cause(NamedTuple):
     place: str
 
 
-def _cause(entry: Change | Outcome) -> _Cause:
-    change = entry.change if isinstance(entry, Outcome) else entry
-    kind = entry.word if isinstance(entry, Outcome) else entry.action
+def _cause(change_or_outcome: Change | Outcome) -> _Cause:
+    change = change_or_outcome.change if isinstance(change_or_outcome, Outcome) else change_or_outcome
+    kind = change_or_outcome.word if isinstance(change_or_outcome, Outcome) else change_or_outcome.action
     return _Cause(kind, change.address.target.level, change.address.section, change.origin)
 
 
-def _change_card(group: EntryGroup[Any]) -> Decision:
+def _change_card(entry_group: EntryGroup[Any]) -> Decision:
     """Return the card of equal changes, planned or done."""
-    about = group_subject(group)
-    if isinstance(group.sample, Outcome):
-        change, kind = group.sample.change, group.sample.word
+    about = group_subject(entry_group)
+    if isinstance(entry_group.sample, Outcome):
+        change, kind = entry_group.sample.change, entry_group.sample.word
     else:
-        change, kind = group.sample, str(group.sample.action)
+        change, kind = entry_group.sample, str(entry_group.sample.action)
     title = f"{kind.capitalize()} {about}"
-    author = author_text(group.entries)
+    author = author_text(entry_group.entries)
     fields = [*_fields(change), *([("changed", None, author)] if author else [])]
-    return Decision(kind, title, group.entries, about, fields=fields, losses=[*verbose_notes(change)])
+    return Decision(kind, title, entry_group.entries, about, fields=fields, losses=[*verbose_notes(change)])
 
 
-def _finding_cards(part: DocumentPart, min_targets: float) -> Iterator[Decision]:
+def _finding_cards(document_part: DocumentPart, min_targets: float) -> Iterator[Decision]:
     """Yield the cards of problems, and of excepted, inapplicable and unmanaged objects."""
-    for group in _groups(part, min_targets, "problem"):
+    for group in _groups(document_part, min_targets, "problem"):
         about, reason = group_subject(group), escaped(group.sample.reason)
         yield Decision("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.fix))
-    for excepted in _groups(part, min_targets, "excepted"):
+    for excepted in _groups(document_part, min_targets, "excepted"):
         title, about = excepted_subject(excepted.sample), group_subject(excepted)
         yield Decision("excepted", title, excepted.entries, about, reason=reason_of(excepted.sample))
-    for unfit in _groups(part, min_targets, "not_applicable"):
+    for unfit in _groups(document_part, min_targets, "not_applicable"):
         about = group_subject(unfit)
         yield Decision("unfit", f"{about}: {escaped(unfit.sample.reason)}", unfit.entries, about)
-    yield from _unmanaged_cards(item for item in part.items if isinstance(item, Finding) and item.code == "unmanaged")
+    yield from _unmanaged_cards(
+        item for item in document_part.items if isinstance(item, Finding) and item.code == "unmanaged"
+    )
 
 
-def _unmanaged_cards(objects: Iterable[Finding]) -> Iterator[Decision]:
+def _unmanaged_cards(unmanaged_objects: Iterable[Finding]) -> Iterator[Decision]:
     """Yield a card for the unmanaged objects of each section and title."""
     by_title: dict[tuple[str, str, bool], list[Finding]] = {}
-    for unmanaged in objects:
+    for unmanaged in unmanaged_objects:
         address = address_of(unmanaged)
         by_title.setdefault((address.section, address.title, unmanaged.data["grants_access"]), []).append(unmanaged)
     for (section, title, grants_access), own in by_title.items():
@@ -352,13 +354,15 @@ def _unmanaged_cards(objects: Iterable[Finding]) -> Iterator[Decision]:
             yield Decision("unmanaged", escaped(number), own, "")
 
 
-def _by_reason(groups: Iterable[EntryGroup[Outcome]], min_targets: float) -> Iterable[list[EntryGroup[Outcome]]]:
+def _by_reason(
+    outcome_groups: Iterable[EntryGroup[Outcome]], min_targets: float
+) -> Iterable[list[EntryGroup[Outcome]]]:
     """Return the groups of unfinished changes with one reason together, unless each target is to be shown.
 
     The failed request makes no difference: reasons are compared without it.
     """
     by_reason: dict[object, list[EntryGroup[Outcome]]] = {}
-    for group in groups:
+    for group in outcome_groups:
         own_key = len(by_reason) if min_targets == inf else None
         by_reason.setdefault((group.sample.status, _reason(group.sample), own_key), []).append(group)
     return by_reason.values()
@@ -369,15 +373,15 @@ def _reason(outcome: Outcome) -> str:
     return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
 
-def _unfinished_card(groups: Sequence[EntryGroup[Outcome]]) -> Decision:
+def _unfinished_card(outcome_groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     """Return the card of changes that are not done for one reason."""
-    first = groups[0].sample
-    entries = [entry for group in groups for entry in group.entries]
-    about = group_subject(groups[0]) if len(groups) == 1 else ""
+    first = outcome_groups[0].sample
+    entries = [entry for group in outcome_groups for entry in group.entries]
+    about = group_subject(outcome_groups[0]) if len(outcome_groups) == 1 else ""
     what = f"{first.change.action.capitalize()} {about}" if about else first.status.words.capitalize()
     reason = escaped(first.reason if about else _reason(first))
     is_equal = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
-    fields = [*_fields(first.change)] if is_equal and about and not groups[0].others else []
+    fields = [*_fields(first.change)] if is_equal and about and not outcome_groups[0].others else []
     return Decision(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
 
 
@@ -466,12 +470,12 @@ def _requests(entries: Sequence[Entry]) -> str:
     return ", ".join(requests)
 
 
-def _card_id(card: Decision, seen: Counter[str]) -> str:
+def _card_id(card: Decision, id_counts: Counter[str]) -> str:
     """Return the ID of a card in links: the same for the same decision, also on the page of another day."""
     target = str(address_of(card.entries[0]).target) if len(card.entries) == 1 else ""
     text = json.dumps([card.kind, card.title, card.reason, card.fields, target])
-    seen[text] += 1
-    return sha256(f"{seen[text]}{text}".encode()).hexdigest()[:12]
+    id_counts[text] += 1
+    return sha256(f"{id_counts[text]}{text}".encode()).hexdigest()[:12]
 
 
 def _fields(change: Change) -> Iterator[Field]:
@@ -515,13 +519,13 @@ def _text(field: str, content: Json) -> str:
     return value(content, inf, empty=empty_of(field))
 
 
-def _clipped_pair(before: str, after: str) -> tuple[str, str]:
+def _clipped_pair(old_text: str, new_text: str) -> tuple[str, str]:
     """Return two long texts cut so that their first difference is shown."""
     start = 0
-    if max(len(before), len(after)) > MAX_SHOWN_TEXT_LENGTH:
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    if max(len(old_text), len(new_text)) > MAX_SHOWN_TEXT_LENGTH:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(old_text, new_text, strict=False))
         start = max(0, sum(1 for _ in same) - TEXT_CONTEXT_LENGTH)
-    return _clipped(before, start), _clipped(after, start)
+    return _clipped(old_text, start), _clipped(new_text, start)
 
 
 def _clipped(text: str, start: int) -> str:

@@ -51,9 +51,9 @@ def parted(text: str) -> list[str | None]:
     return BREAK.split(text)
 
 
-def in_two(entries: Sequence[Json]) -> list[Sequence[Json]]:
+def in_two(rows: Sequence[Json]) -> list[Sequence[Json]]:
     """Return the first entries of a list, and a second list of the others if there are any."""
-    return [entries[:MAX_FIRST_ENTRIES], *([entries[MAX_FIRST_ENTRIES:]] if len(entries) > MAX_FIRST_ENTRIES else [])]
+    return [rows[:MAX_FIRST_ENTRIES], *([rows[MAX_FIRST_ENTRIES:]] if len(rows) > MAX_FIRST_ENTRIES else [])]
 
 
 def _files(names: Iterable[str]) -> list[str]:

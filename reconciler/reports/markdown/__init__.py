@@ -152,9 +152,9 @@ def plan(saved: RunDocument, style: Style) -> str:
     )
 
 
-def _blocks(part: DocumentPart, min_targets: float, sort: str) -> tuple[Block[Entry], ...]:
+def _blocks(document_part: DocumentPart, min_targets: float, sort: str) -> tuple[Block[Entry], ...]:
     """Return the entries of one sort in blocks of equal ones."""
-    return grouped(entries_of(part.items, sort), min_targets)
+    return grouped(entries_of(document_part.items, sort), min_targets)
 
 
 def restored(saved: RunDocument, style: Style) -> str:
@@ -173,12 +173,12 @@ def _restored_block(saved: RunDocument, links: Links) -> NoteBlock:
 
 
 def _other_changes(
-    saved: RunDocument, parts: Sequence[DocumentPart], min_targets: float, links: Links
+    saved: RunDocument, document_parts: Sequence[DocumentPart], min_targets: float, links: Links
 ) -> Iterator[NoteBlock]:
     """Yield the blocks of changes that applying the revision of `--since` would make too, under their heading."""
     above = other_changes_heading(saved.changes)
-    for part in parts:
-        name = part.name.capitalize() if len(parts) > 1 else ""
+    for part in document_parts:
+        name = part.name.capitalize() if len(document_parts) > 1 else ""
         for together in _blocks(part, min_targets, "change"):
             yield replace(_changes(together, "to {}", links, is_open=False), above=above, part=name)
             above = name = ""
@@ -200,11 +200,11 @@ def report(report: RunDocument, style: Style) -> str:
     )
 
 
-def _outcome_blocks(part: DocumentPart, min_targets: float, links: Links) -> Iterator[NoteBlock]:
+def _outcome_blocks(document_part: DocumentPart, min_targets: float, links: Links) -> Iterator[NoteBlock]:
     """Yield the blocks of the outcomes and problems of a part."""
-    yield _list("unfinished change", _blocks(part, min_targets, "unfinished"), _unfinished, links)
-    yield _list("problem", _blocks(part, min_targets, "problem"), _problem, links)
-    for block in _blocks(part, min_targets, "change"):
+    yield _list("unfinished change", _blocks(document_part, min_targets, "unfinished"), _unfinished, links)
+    yield _list("problem", _blocks(document_part, min_targets, "problem"), _problem, links)
+    for block in _blocks(document_part, min_targets, "change"):
         yield _changes(block, "{}d", links, is_open=False)
 
 
@@ -266,26 +266,26 @@ def _target_text(targets: Sequence[Target], links: Links) -> str:
     return f"{number} ({code(names)})"
 
 
-def _origin(group: EntryGroup[Entry], links: Links) -> str:
-    if not group.origin or isinstance(group.sample, Outcome):
+def _origin(entry_group: EntryGroup[Entry], links: Links) -> str:
+    if not entry_group.origin or isinstance(entry_group.sample, Outcome):
         return ""
-    return f" ({_linked(code(group.origin), links.origin(subject_of(group.entries[0]).origin))})"
+    return f" ({_linked(code(entry_group.origin), links.origin(subject_of(entry_group.entries[0]).origin))})"
 
 
 def _pipeline(links: Links) -> str:
     return f" by [the pipeline]({links.pipeline})" if links.pipeline else ""
 
 
-def _linked(text: str, url: str | None) -> str:
-    return f"[{text}]({url})" if url else text
+def _linked(text: str, web_address: str | None) -> str:
+    return f"[{text}]({web_address})" if web_address else text
 
 
-def _problem(group: EntryGroup[Finding]) -> str:
-    return code(f"{group_subject(group)}: {reason_of(group.sample)}")
+def _problem(finding_group: EntryGroup[Finding]) -> str:
+    return code(f"{group_subject(finding_group)}: {reason_of(finding_group.sample)}")
 
 
-def _excepted(group: EntryGroup[Finding]) -> str:
-    return f"{code(excepted_subject(group.sample))}: {code(reason_of(group.sample))}"
+def _excepted(finding_group: EntryGroup[Finding]) -> str:
+    return f"{code(excepted_subject(finding_group.sample))}: {code(reason_of(finding_group.sample))}"
 
 
 def _renames(notes: Sequence[str]) -> NoteBlock:
@@ -293,10 +293,10 @@ def _renames(notes: Sequence[str]) -> NoteBlock:
     return NoteBlock("possible rename", entries, counted(len(entries), "possible rename"))
 
 
-def _unfinished(group: EntryGroup[Outcome]) -> str:
-    outcome = group.sample
+def _unfinished(outcome_group: EntryGroup[Outcome]) -> str:
+    outcome = outcome_group.sample
     reason = f": {code(outcome.reason)}" if outcome.reason else ""
-    return f"{outcome.change.action} {code(group_subject(group))}: {outcome.status.words}{reason}"
+    return f"{outcome.change.action} {code(group_subject(outcome_group))}: {outcome.status.words}{reason}"
 
 
 def _changes(block: Block[Entry], verb: str, links: Links, *, is_open: bool) -> NoteBlock:
@@ -378,8 +378,12 @@ def _diagnostic(diagnostic: LocatedDiagnostic) -> Iterator[str]:
         yield f"  | {clipped(diagnostic.source)}\n  | {' ' * caret}^\n"
 
 
-def _severities(numbers: Mapping[str, int]) -> str:
-    return ", ".join(counted(numbers[severity], severity) for severity in ("error", "warning") if numbers.get(severity))
+def _severities(severity_counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        counted(severity_counts[severity], severity)
+        for severity in ("error", "warning")
+        if severity_counts.get(severity)
+    )
 
 
 def code(text: str) -> str:
@@ -436,10 +440,10 @@ def _fitting(blocks: Iterable[NoteBlock], room: int) -> Iterator[NoteBlock]:
         room = room - (part.frame + sum(map(len, part.entries)) if number else 0) if number == len(block.entries) else 0
 
 
-def _omitted(blocks: Iterable[NoteBlock], parts: Iterable[NoteBlock]) -> list[str]:
+def _omitted(blocks: Iterable[NoteBlock], shown_blocks: Iterable[NoteBlock]) -> list[str]:
     """Return the number of omitted entries, by noun."""
     left_out, all_of = Counter[str](), Counter[str]()
-    for block, part in zip(blocks, parts, strict=True):
+    for block, part in zip(blocks, shown_blocks, strict=True):
         left_out[block.noun] += len(block.entries) - len(part.entries)
         all_of[block.noun] += len(block.entries)
     return [f"{number:,} of {counted(all_of[noun], noun)}" for noun, number in left_out.items() if number]
