@@ -320,13 +320,13 @@ def _is_as_strict(stack: Stack, steps: Steps, wish: Wish) -> bool:
     return is_field and isinstance(wish, Put) and is_as_strict(stack, steps, wish.value)
 
 
-def _held(stack: Stack, wishes: Mapping[Steps, Wish]) -> Mapping[Steps, str]:
+def _held(stack: Stack, own_wishes: Mapping[Steps, Wish]) -> Mapping[Steps, str]:
     """Return the wishes that a lock or a minimum prevents, or that are within such a wish, each with the reason."""
     held: dict[Steps, str] = {}
-    for steps in sorted(wishes, key=len) if stack.has_locks else ():
+    for steps in sorted(own_wishes, key=len) if stack.has_locks else ():
         around = next((held[steps[:length]] for length in range(1, len(steps)) if steps[:length] in held), None)
         lock = lock_on(stack, steps) if around is None else None
-        if around or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, wishes[steps]))):
+        if around or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_wishes[steps]))):
             held[steps] = around or f"{lock and lock.words}: change it there"
     return held
 

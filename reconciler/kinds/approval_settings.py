@@ -89,9 +89,9 @@ class ApprovalSettings(Resource):
     )
 
     @classmethod
-    def is_moot(cls, name: str, live: Mapping[str, Json]) -> bool:
+    def is_moot(cls, name: str, live_fields: Mapping[str, Json]) -> bool:
         """On a push, all approvals are removed, so that nobody need say which of them are."""
-        return name == "selective_code_owner_removals" and live.get(RETAIN) is False
+        return name == "selective_code_owner_removals" and live_fields.get(RETAIN) is False
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         """GitLab refuses this pair (deployed behaviour, section 9, row 16)."""

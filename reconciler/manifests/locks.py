@@ -167,38 +167,38 @@ def faulty_holds(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
                 yield from (Diagnostic(at, message) for at, message in places if message)
 
 
-def _fault(layer: Layer, spec: SectionSpec, hold: Hold, entry: str) -> str:
+def _fault(layer: Layer, spec: SectionSpec, hold: Hold, held_name: str) -> str:
     """Return the reason for which an entry of `locks` or `at_least` cannot be one; empty if it can."""
     name, is_minimum = spec.kind.name, hold == AT_LEAST
     section, locked = layer.sections.get(name), layer.locks.get(name, ()) if is_minimum else ()
     names = _names(spec, section)
-    steps = None if entry == PRUNE else _steps(spec, entry, section, names)
-    undirected = _undirected(spec, entry, steps, section) if is_minimum else ""
+    steps = None if held_name == PRUNE else _steps(spec, held_name, section, names)
+    undirected = _undirected(spec, held_name, steps, section) if is_minimum else ""
     if undirected:
         return undirected
-    if steps is None and (entry != PRUNE or layer.prune is None):
-        where = "" if entry == PRUNE else f" under {name}"
-        return f"`{entry}` {HAS[hold]}, and this document does not declare it{where}"
+    if steps is None and (held_name != PRUNE or layer.prune is None):
+        where = "" if held_name == PRUNE else f" under {name}"
+        return f"`{held_name}` {HAS[hold]}, and this document does not declare it{where}"
     if locked == ALL or steps in [_steps(spec, own, section, names) for own in locked if own != PRUNE]:
         place = layer.document.find(("metadata", LOCKS, name), at_key=True)
-        return f"`{entry}` is locked too, at {place}: one of the two has to go"
+        return f"`{held_name}` is locked too, at {place}: one of the two has to go"
     return ""
 
 
-def _undirected(spec: SectionSpec, entry: str, steps: Steps | None, section: Any) -> str:
+def _undirected(spec: SectionSpec, held_name: str, steps: Steps | None, section_value: Any) -> str:
     """Return the reason for which a field or an item of a document cannot be a minimum; empty if it can."""
-    value = None if steps is None else _at(section, steps)
+    value = None if steps is None else _at(section_value, steps)
     fields: list[str] = []
-    if entry == PRUNE or (steps is None and entry in POLICIES):
-        fields = [entry]
+    if held_name == PRUNE or (steps is None and held_name in POLICIES):
+        fields = [held_name]
     elif steps is not None and spec.items is None:
         fields = [str(steps[0])]
     elif steps is not None and value is None:
-        return f"`{entry}` must not exist, and whatever exists is stricter: lock it"
+        return f"`{held_name}` must not exist, and whatever exists is stricter: lock it"
     elif isinstance(value, dict):
         fields = [name for name in value if name not in POLICIES]
     undirected = [name for name in fields if name not in spec.directed]
-    of = "" if undirected[:1] == [entry] else f" of `{entry}`"
+    of = "" if undirected[:1] == [held_name] else f" of `{held_name}`"
     return f"`{undirected[0]}`{of} is neither stricter nor looser than another value: lock it" if undirected else ""
 
 
@@ -268,11 +268,11 @@ def _broken_minimums(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
                 yield breach.layer, _breach(breach, above, stack)
 
 
-def _breach(breach: Breach, above: Steps, stack: Stack) -> Diagnostic:
-    """Return the error about a value; the item or the section is `above` it."""
-    own = traced(breach.layer, stack.specs[above[0]], stack.values)
-    other = traced(breach.against, stack.specs[above[0]], stack.values)
-    field = (*above, *breach.steps[:1])
+def _breach(breach: Breach, object_steps: Steps, stack: Stack) -> Diagnostic:
+    """Return the error about a value; the item or the section is at `object_steps`."""
+    own = traced(breach.layer, stack.specs[object_steps[0]], stack.values)
+    other = traced(breach.against, stack.specs[object_steps[0]], stack.values)
+    field = (*object_steps, *breach.steps[:1])
     holder = next((lock for lock in _locks_on(stack, field) if lock.layer is breach.against), other[field])
     value = other[field].value
     shown = "" if isinstance(value, dict | list) else f" {json.dumps(value, default=str)}"
@@ -288,7 +288,7 @@ def _breach(breach: Breach, above: Steps, stack: Stack) -> Diagnostic:
             message = f"{what} cannot be compared with the minimum in {holder}: of two minimums, one has to be stricter"
         case _:
             message = f"{what} is locked{shown and ' to'}{shown} by {holder}, which is not as strict as this minimum"
-    return Diagnostic(own[*above, *breach.steps].steps, message)
+    return Diagnostic(own[*object_steps, *breach.steps].steps, message)
 
 
 def is_as_strict(stack: Stack, steps: Steps, value: Json) -> bool:

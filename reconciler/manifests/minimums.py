@@ -95,7 +95,7 @@ def join(model: type[Resource], bids: Sequence[Bid], uniting: Collection[str]) -
     return joined
 
 
-def _join_values(model: type[Resource], bids: Iterable[Bid], held: frozenset[str], joined: Joined) -> None:
+def _join_values(model: type[Resource], bids: Iterable[Bid], held_fields: frozenset[str], joined: Joined) -> None:
     current: dict[str, Any] = {}
     holders: dict[str, Bid] = {}
     lowest: Bid | None = None
@@ -120,7 +120,7 @@ def _join_values(model: type[Resource], bids: Iterable[Bid], held: frozenset[str
                 if fault or name in holder.locked:  # further layers have to go with the same value
                     continue
             current[name] = value
-            if name in held and (holder or name in bid.at_least | bid.locked):
+            if name in held_fields and (holder or name in bid.at_least | bid.locked):
                 holders[name] = bid
 
 
@@ -153,7 +153,7 @@ def _takes_over(holder: Bid, bid: Bid, name: str, strictness: Strictness) -> tup
     return True, None if strictness in AS_STRICT else "looser"
 
 
-def compare(model: type[Resource], name: str, this: Mapping[str, Any], that: Mapping[str, Any]) -> Strictness:
+def compare(model: type[Resource], name: str, this: Mapping[str, Json], that: Mapping[str, Json]) -> Strictness:
     """Compare a field of two objects; values of a wrong form, which are errors of their own, count as equal."""
     one, other = _canonical(model, this), _canonical(model, that)
     if one is None or other is None:
@@ -161,7 +161,7 @@ def compare(model: type[Resource], name: str, this: Mapping[str, Any], that: Map
     return compare_field(model.directions, name, one, other)
 
 
-def _canonical(model: type[Resource], fields: Mapping[str, Any]) -> Mapping[str, Json] | None:
+def _canonical(model: type[Resource], fields: Mapping[str, Json]) -> Mapping[str, Json] | None:
     try:
         return as_json(model.model_validate(dict(fields)))
     except ValidationError:

@@ -101,12 +101,12 @@ def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] 
     return {name: before.get(name) for name in after}, after
 
 
-def is_in_order(model: type[Resource], name: str, live: Fields, minimum: Fields) -> bool:
+def is_in_order(model: type[Resource], name: str, live_fields: Fields, minimum: Fields) -> bool:
     """Return whether a field of an object is at least as strict as in another one, or makes no difference there."""
     if name not in model.directions:
         return False
-    strictness = compare_field(model.directions, name, live, minimum)
-    return strictness in (Strictness.STRICTER, Strictness.EQUAL) or model.is_moot(name, live)
+    strictness = compare_field(model.directions, name, live_fields, minimum)
+    return strictness in (Strictness.STRICTER, Strictness.EQUAL) or model.is_moot(name, live_fields)
 
 
 def called_alike(declared_fields: Fields, record: LiveRecord) -> Fields:

@@ -36,7 +36,7 @@ class Resource(BaseModel):
     """Whether an object lets somebody in, so that protection is looser with it than without it."""
 
     @classmethod
-    def is_moot(cls, _name: str, _live: Mapping[str, Json]) -> bool:
+    def is_moot(cls, _name: str, _live_fields: Mapping[str, Json]) -> bool:
         """Return whether a minimum of a field makes no difference beside the other fields of an object, as JSON."""
         return False
 
