@@ -285,6 +285,24 @@ def test_fewer_approvers_are_stricter_while_they_are_enough(
     assert engine.step(declared) == expected
 
 
+def test_a_level_that_the_service_does_not_show_is_not_compared(engine: EngineDriver, dialect: str) -> None:
+    state = a_small_service(dialect)
+    rule = {"package_name_pattern": "@acme/*", "package_type": "npm", "minimum_access_level_for_push": "owner"}
+    state["projects"][0]["package_protection_rules"] = [{"id": 7, **rule}]
+    engine.sandbox.replace_state(state)
+    wanted = {"minimum_access_level_for_push": "maintainer", "minimum_access_level_for_delete": "admin"}
+    declared = at_least(section("package_protection_rules", {"npm:@acme/*": wanted}), {"npm:@acme/*": {*wanted}})
+    assert engine.step(declared) == []
+
+
+def test_a_field_without_a_direction_is_compared_as_ever(engine: EngineDriver) -> None:
+    """Nobody can declare such a minimum, but a plan can be edited."""
+    declared = at_least(section("milestones", {"a": {"description": "old"}}), {"a": {"description"}})
+    assert engine.step(declared) == ['POST projects/acme%2Fapi/milestones {"title": "a", "description": "old"}']
+    declared = at_least(section("milestones", {"a": {"description": "new"}}), {"a": {"description"}})
+    assert engine.step(declared) == ['PUT projects/acme%2Fapi/milestones/1 {"description": "new"}']
+
+
 LEVELS = st.lists(st.sampled_from([30, 40, 60]), max_size=2, unique=True)
 ROLES = st.lists(st.sampled_from(["developer", "maintainer", "admin", {"user": "ada"}, {"user": 3}]), max_size=3)
 WANTED = st.fixed_dictionaries(

@@ -49,7 +49,7 @@ MERGED = {
 def test_the_strictest_of_several_minimums_holds(folder: Folder, order: tuple[str, ...]) -> None:
     profiles = (f"apiVersion: reconciler/v1\nkind: Profile\n{text}---\n" for text in LAYERS.values())
     own = f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/api, profiles: [{', '.join(order)}]}}\n"
-    folder.put("a.yaml", f"{''.join(profiles)}{own}spec: {{}}\n")
+    folder.put("a.yaml", f"{''.join(profiles)}{own}spec: {{approval_rules: {{Security: {{approvals_required: 1}}}}}}\n")
     merged = folder.read().of(API)
     assert merged.spec == MERGED
     assert {section.kind: section.at_least for section in merged.desired.sections} == {
