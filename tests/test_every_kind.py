@@ -216,7 +216,7 @@ patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 @example(answer=None)
 @example(answer=[])
 @example(answer={})
-@settings(patiently, max_examples=40)
+@settings(patiently, max_examples=20)
 def test_any_answer_is_read_or_is_unreadable(part: Part, target: Target, answer: Json) -> None:
     for declared in ({}, all_fields(part)):
         assert_sound(read_part(Alike(answer), part, target, declared), part)
@@ -248,7 +248,7 @@ def altered(draw: st.DrawFn, value: Json) -> Json:
 @pytest.mark.untraced
 @pytest.mark.parametrize(("part", "target"), PARTS)
 @given(data=st.data())
-@settings(patiently, max_examples=20)
+@settings(patiently, max_examples=10)
 def test_an_answer_that_is_nearly_right_is_read_or_is_unreadable(
     part: Part, target: Target, recordings: dict[str, Recording], data: st.DataObject
 ) -> None:
