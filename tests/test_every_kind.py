@@ -290,6 +290,7 @@ def test_a_target_that_does_not_tell_its_number_leaves_what_takes_it_unreadable(
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("part", "target"), PARTS)
 def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, target: Target) -> None:
     live = read_part(Failing(), part, target, {})

@@ -100,6 +100,7 @@ def visible(state: dict[int, Plain]) -> dict[int, Plain]:
     return state
 
 
+@pytest.mark.parametrize("dialect", ["spec", "deployed"], indirect=True)
 def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect: str, verify: bool) -> None:
     with EngineDriver(sandbox, undoable(all_writes.service(dialect))) as engine:
         before = shown(engine, sandbox.state())
@@ -513,7 +514,6 @@ def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str
             assert shown(engine, sandbox.state(), kind) == before
 
 
-@pytest.mark.parametrize("dialect", ["spec", pytest.param("deployed", marks=pytest.mark.untraced)], indirect=True)
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"scim_identities"}))
 def test_a_way_back_that_is_killed_at_any_write_is_finished_by_another(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, dialect: str, kind: str
