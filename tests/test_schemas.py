@@ -285,16 +285,16 @@ def test_saved_reports_are_valid(report: RunDocument) -> None:
 
 
 WHERE_THEY_HOLD = {
-    "StoredCreate": {"notes", "outcome", "part", "replaces_ids", "target_id"},
+    "StoredCreate": {"effect", "notes", "outcome", "part", "replaces_ids", "target_id"},
     "StoredCreated": {"below", "numbers", "read_only"},
-    "StoredDelete": {"notes", "outcome", "part", "successor_id"},
+    "StoredDelete": {"effect", "notes", "outcome", "part", "successor_id"},
     "StoredFinding": {"data", "part"},
-    "StoredKeep": {"after", "id", "part", "prune"},
+    "StoredKeep": {"adopted", "after", "id", "owner", "part", "prune"},
     "StoredNote": {"data"},
     "StoredOutcome": {"created", "unconfirmed"},
     "StoredRead": {"below", "numbers", "read_only"},
     "StoredTarget": {"again", "arriving", "digest", "done", "exceptions", "importing", "path"},
-    "StoredUpdate": {"notes", "outcome", "part"},
+    "StoredUpdate": {"effect", "notes", "outcome", "part"},
 }
 """The keys of items and targets that stand only where they hold."""
 

@@ -16,6 +16,7 @@ from reconciler.model.audit import Trace
 from reconciler.model.direction import Strictness
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.foreign_keys import Alias, unknown_key
+from reconciler.model.in_effect import InEffect
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Wanted
 from reconciler.model.targets import Key, Level
@@ -181,6 +182,7 @@ class Kind:
             objects of it.
         protects: whether its objects protect something. Whatever writes manifests writes them whole, for a field that
             is left out is not watched.
+        in_effect: how its rules hold together, where several may match one name; None where each holds by itself.
     """
 
     name: str
@@ -201,10 +203,16 @@ class Kind:
     trace: Trace | None = None
     in_repository: bool = False
     protects: bool = False
+    in_effect: InEffect | None = None
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether a change of it may loosen or tighten protection."""
+        return self.protects or any(part.model.admits or part.model.directions for part in self.parts)
 
     def presence(self, part: Part) -> Strictness:
         """Return whether protection is stricter with an object of a part than without it."""

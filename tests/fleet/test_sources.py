@@ -172,7 +172,8 @@ def test_only_the_change_is_planned_and_applied(cli_runner: CliRunner, git: Repo
     of_the_change = [each for each in changes_of(planned) if note_of(each, "source") == {"source": "change"}]
     assert (planned["summary"]["create"], [len(each["requests"]) for each in of_the_change]) == (1, [1])
     assert planned["summary"]["not_of_change"] == {
-        "create": 1, "update": 0, "delete": 0, "problems": 0, "unmanaged": 0, "not_applicable": 0, "excepted": 0,
+        "create": 1, "update": 0, "delete": 0, "loosens": 0, "tightens": 0, "problems": 0, "unmanaged": 0,
+        "not_applicable": 0, "excepted": 0,
     }  # fmt: skip
     done = json.loads(cli_runner("plan --since HEAD --only-change --format json").out)
     assert done["summary"]["not_of_change"]["create"] == 0
