@@ -168,7 +168,7 @@ class Shell:
             state = generate(options["generate"], options["seed"] or 0)
             state["instance"]["dialect"] = options["dialect"]
         self._services[origin] = self._stack.enter_context(
-            running(state, options["latency"], options["rate_limit"], options["faults"])
+            running(state, options["latency"], options["rate_limit"], options["fault_specs"])
         )
 
     def _words(self, line: str) -> list[str]:
