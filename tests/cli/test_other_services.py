@@ -105,6 +105,7 @@ RULES = "registry/protection/repository/rules"
 PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
 
 
+@pytest.mark.untraced
 def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(
     cli_runner: CliRunner, service: Between
 ) -> None:
@@ -122,9 +123,11 @@ def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(
     )
     ended = cli_runner("plan")
     assert ended.code == 0
-    assert [" ".join(line.split()) for line in ended.out.splitlines()[:2]] == [
+    assert [" ".join(line.split()) for line in ended.out.splitlines()[:3]] == [
+        "Loosens protection:",
         "project acme/api",
-        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin manifests/project.yaml:4',
+        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin, loosens and tightens '
+        "manifests/project.yaml:4",
     ]
     exported = cli_runner("export --project acme/api --section container_repository_protection_rules -o out")
     assert f'{PUSH} of protection rule "acme/api/a" of project acme/api is left out' in exported.err
@@ -193,6 +196,7 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(cli_runner: Cl
     )
 
 
+@pytest.mark.untraced
 def test_rules_of_before_a_rename_are_declared_changed_kept_and_exported(
     cli_runner: CliRunner, service: Between
 ) -> None:

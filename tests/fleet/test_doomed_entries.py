@@ -33,15 +33,18 @@ REMARKS = f"""\
 """
 
 CHANGES = """\
+Loosens protection:
 project acme/api
-  + allowlisted group "acme/old"     manifests/project.yaml:5
+  + allowlisted group "acme/old"              loosens     manifests/project.yaml:5
+All else:
+project acme/api
   + protected branch "main"                   allowed_to_merge: developer, group acme/old, allowed_to_push: maintainer, \
-by default, allowed_to_unprotect: maintainer, by default     manifests/project.yaml:6
-  + approval rule "a"                         approvals_required: 1, groups: acme, acme/old, branches: any, by default\
-     manifests/project.yaml:8
+by default, allowed_to_unprotect: maintainer, by default, tightens     manifests/project.yaml:6
+  + approval rule "a"                         approvals_required: 1, groups: acme, acme/old, branches: any, by default, \
+tightens     manifests/project.yaml:8
 """
 
-COST = "Plan: 3 to create. 3 writes to apply; 7 requests were made to plan.\n"
+COST = "Plan: 3 to create, 1 loosening, 2 tightening. 3 writes to apply; 7 requests were made to plan.\n"
 
 SECTIONS = [
     "GET projects/acme%2Fapi/approval_rules?per_page=100&page=1",
@@ -58,7 +61,7 @@ ASKED = [
 ]
 
 NOTE = f"""\
-## Plan: 3 to create
+## Loosens 1 project, tightens 1. Plan: 3 to create, 1 loosening, 2 tightening
 
 | section | create | update | delete | problems |
 |---|---:|---:|---:|---:|
@@ -194,6 +197,7 @@ def test_what_is_in_order_is_no_drift_and_no_failure_whatever_will_be_gone(cli_r
     assert cli_runner("plan --detailed-exitcode").code == cli_runner("drift").code == 0
 
 
+@pytest.mark.untraced
 def test_nobody_asks_for_the_group_of_an_entry_that_is_there(cli_runner: CliRunner) -> None:
     cli_runner.project("{job_token_scope: {groups: [acme/old]}}")
     assert cli_runner("apply --yes").code == 0

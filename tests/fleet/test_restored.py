@@ -105,7 +105,7 @@ def test_what_was_changed_and_put_back_is_told_with_one_request_per_target(cli_r
         "projects/acme%2Flib/audit_events?per_page=100",
     ]
     difference, _, rest = done.out.partition("Changed and put back")
-    assert f"retain_approvals_on_push: false -> true, {BY}" in difference
+    assert f"retain_approvals_on_push: false -> true, tightened on the service {BY}" in difference
     assert f"Changed and put back{rest}".startswith(TOLD)
     report = json.loads(Path("drift.json").read_text())
     restored = findings_of(report, "restored")[0]
@@ -144,7 +144,7 @@ def test_the_chat_and_the_issue_carry_who_and_what_was_put_back(
     put_back = f"Changed and put back since {DAY} 00:00 UTC: "
     assert messages == [
         [
-            "Drift: Plan: 1 to update",
+            "Drift: 1 project tightened on the service. Plan: 1 to update, 1 tightened on the service",
             "In project acme/lib",
             "Changed by Mona Lee (1)",
             f"{put_back}5 in project acme/api",
@@ -172,6 +172,7 @@ def test_an_administrator_reads_one_list(cli_runner: CliRunner) -> None:
     assert len(audits(cli_runner)) == 1
 
 
+@pytest.mark.untraced
 def test_in_order_the_exit_code_is_0_and_without_a_round_trip_nothing_is_said(cli_runner: CliRunner) -> None:
     in_order(cli_runner)
     assert cli_runner("drift --report json=before.json").code == 0
@@ -259,6 +260,7 @@ def test_since_when_is_asked_for(cli_runner: CliRunner, options: str, told: str)
     assert told in done.err
 
 
+@pytest.mark.untraced
 def test_what_was_created_was_not_put_back_and_a_word_that_no_response_has_is_no_claim(cli_runner: CliRunner) -> None:
     fleet(cli_runner, "owner")
     cli_runner.write(

@@ -351,7 +351,7 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
         0,
         [
             "project acme/api",
-            '  - allowlisted project "acme/tools/cli"     removed from the manifests since <first>',
+            '  - allowlisted project "acme/tools/cli"      tightens     removed from the manifests since <first>',
             "project acme/web",
             '  - milestone "a"     removed from the manifests since <first>',
             *left,
@@ -364,6 +364,7 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
     assert user.apply() == (0, [])
 
 
+@pytest.mark.untraced
 def test_another_host_that_the_checkout_names_gets_nothing(clone: Checkout) -> None:
     other = clone.git.folder.parent / "other.git"
     clone.git.git("init", "--quiet", "--bare", str(other))
