@@ -315,6 +315,7 @@ KIND = Kind(
     trace=trace,
     to_sandbox=to_sandbox,
     protects=True,
+    branch_fields=frozenset({"branches"}),
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.REPORTER},

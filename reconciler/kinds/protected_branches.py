@@ -223,6 +223,7 @@ KIND = Kind(
     trace=trace,
     in_repository=True,
     protects=True,
+    branch_fields=None,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.PLANNER},

@@ -101,7 +101,8 @@ def _values(
     yield traced_place
     if isinstance(written_value, dict):
         names = [
-            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written_value
+            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, spec.values_of(values)), key)
+            for key in written_value
         ]
         for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
             yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written_value[key])

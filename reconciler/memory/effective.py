@@ -23,15 +23,17 @@ def digest_of(target: DesiredTarget) -> str:
     It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
     not the order in which documents and layers declare them.
 
+    What stands for the default branch counts as it is written: the name is the service's, and no part of the spec.
+
     Args:
-        target: with all its placeholders filled in.
+        target: with all its other placeholders filled in.
     """
     exceptions = sorted(
         [
             exception.section,
             exception.until.isoformat(),
-            str(exception.item),
-            type(exception.item).__name__,
+            str(item := exception.item if exception.written_item is None else exception.written_item),
+            type(item).__name__,
             *sorted(exception.fields),
         ]
         for exception in target.exceptions
@@ -107,7 +109,7 @@ def _rotations(
 
 
 def _section(section: Section) -> dict[str, Any]:
-    return {name: _part(wanted) for name, wanted in section.wanted.items()}
+    return {name: _part(wanted) for name, wanted in (section.written or section.wanted).items()}
 
 
 def _part(declaration: Wanted) -> Any:

@@ -23,6 +23,7 @@ class Section:
         wanted: by part, what is declared; parts that are not declared are absent.
         prune: whether the section is authoritative: what is not listed is deleted.
         own: whether the target's own document declares some of it, and not only its profiles and sets.
+        written: by part, what is declared before `{default_branch}` is filled in; None if that is the same.
     """
 
     target: Target
@@ -30,6 +31,7 @@ class Section:
     wanted: Mapping[str, Wanted]
     prune: bool = False
     own: bool = field(default=True, compare=False)
+    written: Mapping[str, Wanted] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class DesiredTarget:
         creation: what to create if it does not exist; None if that is a problem.
         unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
         skipped: the sections that are left out where the project cannot have them; else that is a problem.
+        held: by section, why it cannot be planned: its `{default_branch}` is not known, or contradicts a name there.
     """
 
     target: Target
@@ -72,6 +75,7 @@ class DesiredTarget:
     creation: Creation | None = None
     unmanaged: frozenset[str] = frozenset()
     skipped: frozenset[str] = field(default=frozenset(), compare=False)
+    held: Mapping[str, Obstacle] = field(default_factory=dict, compare=False)
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""
