@@ -23,6 +23,7 @@ from reconciler.manifests.locks import lock_on
 from reconciler.manifests.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
 
@@ -35,11 +36,13 @@ class MergedTarget:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
         told: what is to be said of its sections.
+        contradictions: by section, what contradicts the name of the default branch.
     """
 
     desired: DesiredTarget
     stack: Stack
     told: tuple[Diagnostic, ...] = ()
+    contradictions: Mapping[str, Obstacle] = field(default_factory=dict)
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
 

@@ -133,7 +133,7 @@ def merge_targets(
             for diagnostic in merged.told:
                 diagnostics.add(diagnostic, merged.stack)
             desired = _desired(composition, merged, index, shown.discovered, diagnostics)
-            targets[desired.target.identity] = MergedTarget(desired, merged.stack, merged.told)
+            targets[desired.target.identity] = replace(merged, desired=desired)
     if not diagnostics.errors:
         index.merged |= targets
     return targets
@@ -304,7 +304,7 @@ def _merge(
         section if section.kind in held else _as_named(section, named.get(section.kind, section))
         for section in sections
     )
-    return MergedTarget(DesiredTarget(target, sections, held=held), whole, tuple(told))
+    return MergedTarget(DesiredTarget(target, sections), whole, tuple(told), held)
 
 
 def _as_named(written_section: Section, section: Section) -> Section:
@@ -419,7 +419,7 @@ def _desired(
         creation=own.creation if own else None,
         unmanaged=merged.stack.unmanaged,
         skipped=_shared(frozenset(skipping)),
-        held=merged.desired.held or _waiting(composition, merged.stack),
+        held=merged.contradictions or _waiting(composition, merged.stack),
     )
 
 
