@@ -95,8 +95,10 @@ def checked(run: Run) -> Planned:
         **absent_targets(Moment.DECLARED, facts),
     }
     targets = declared.desired.targets
-    lacking = (obstacle for target in targets for obstacle in lacking_sections(target, kinds, today))
-    left_out = (obstacle for obstacle in lacking if obstacle.effect != "problem")
+    lacking = [(target, obstacle) for target in targets for obstacle in lacking_sections(target, kinds, today)]
+    # What is switched off is found by reading; what lacks the name of its default branch could be read.
+    obstacles += tuple(obstacle for target, obstacle in lacking if obstacle.where.section in target.held)
+    left_out = (obstacle for _, obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
     _warn(moves(roster.follow_moves()))

@@ -136,7 +136,7 @@ class Diagnostics:
 def sentence(diagnostic: Diagnostic, place: Place) -> str:
     """Return a diagnostic in one line: its place, then its message."""
     _, location = _found(diagnostic, place)
-    return f"{location} {diagnostic.text(location)}"
+    return f"{location}: {diagnostic.text(location)}"
 
 
 def _found(diagnostic: Diagnostic, place: Place) -> tuple[Document, Location]:

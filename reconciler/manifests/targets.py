@@ -1,6 +1,6 @@
 """The targets: each composed of its documents, merged and checked by itself."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -44,7 +44,7 @@ from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Listed, Section
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.model.wording import unknown
 
 
@@ -274,42 +274,52 @@ def _merge(
     if not _is_mergeable(composition, layers, values, index, diagnostics):
         return None
     whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
-    # What is wrong whatever the default branch is called is an error; what its name contradicts is a problem of its
-    # target alone: whoever may change it must not stop the plan of all.
-    unnamed = whole.unnamed if values and values.get(DEFAULT_BRANCH) == composition.default_branch else whole
-    errors = [*_errors(composition.sets, unnamed, index, compared)]
+    told: list[Diagnostic] = []
+    sections = tuple(_sections(whole, told))
+    errors = [*_errors(composition.sets, whole, index, compared)]
+    held: dict[str, Obstacle] = {}
+    if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
+        # What its name contradicts is a problem of its project alone: whoever may change it must not stop all plans.
+        objects = _of_default_branch(whole)
+        wrong = [(place, each) for place, each, _ in (*errors, *((whole, each, None) for each in told))]
+        for place, each in wrong:
+            if each.severity == "error" and _object_at(whole, each.steps) in objects:
+                reason = f"the default branch is {composition.default_branch}; {sentence(each, place)}"
+                held.setdefault(str(each.steps[1]), Obstacle(target.address, reason))
+        errors = [error for error in errors if _object_at(whole, error[1].steps) not in objects]
+        told = [each for each in told if each.severity != "error" or _object_at(whole, each.steps) not in objects]
+        sections = tuple(_as_written(whole.unnamed, sections, held))
     for place, error, by in errors:
         diagnostics.add(error, place, by)
-    told: list[Diagnostic] = []
-    sections = tuple(_sections(unnamed, told))
-    if unnamed is whole:
-        return MergedTarget(DesiredTarget(target, sections), whole, tuple(told))
-    wrong = {error.steps[1] for error in (*(each for _, each, _ in errors), *told) if error.severity == "error"}
-    named_told: list[Diagnostic] = []
-    named = {section.kind: section for section in _sections(whole, named_told)}
-    contradictions = [(place, error) for place, error, _ in _errors(composition.sets, whole, index, compared)]
-    contradictions += [(whole, error) for error in named_told if error.severity == "error"]
-    held = {
-        str(error.steps[1]): Obstacle(
-            target.address, f"the default branch is {composition.default_branch}, and {sentence(error, place)}"
-        )
-        for place, error in reversed(contradictions)
-        if error.steps[1] not in wrong
-    }
-    told = [
-        *(each for each in told if each.severity == "error"),
-        *(each for each in named_told if each.severity != "error"),
-    ]
-    sections = tuple(
-        section if section.kind in held else _as_named(section, named.get(section.kind, section))
-        for section in sections
-    )
     return MergedTarget(DesiredTarget(target, sections), whole, tuple(told), held)
 
 
-def _as_named(written_section: Section, section: Section) -> Section:
-    """Return a section with the name of the default branch, and what was written where that differs."""
-    return section if section == written_section else replace(section, written=written_section.wanted)
+def _of_default_branch(stack: Stack) -> Set[tuple[str, Key]]:
+    """Return the section and the name of each object that a layer declares with `{default_branch}`."""
+    uses = [steps for layer in stack.layers for steps in layer.placeholders.get(DEFAULT_BRANCH, ())]
+    return {named for steps in uses if (named := _object_at(stack, steps)) is not None}
+
+
+def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
+    """Return the section and the name of the object at some steps of a document; None where there is none."""
+    match steps:
+        case ("spec", str(section), str(key), *_) if section in stack.specs:
+            return section, stack.specs[section].normalize_key(key, stack.values)
+    return None
+
+
+def _as_written(unnamed: Stack, sections: Sequence[Section], held: Container[str]) -> Iterator[Section]:
+    """Yield the sections of a target, each with what was written; those that are held, as they were written alone."""
+    written, named = (
+        {section.kind: section for section in _sections(unnamed, [])},
+        {each.kind: each for each in sections},
+    )
+    for name in unnamed.sections:
+        before = written.get(name, Section(unnamed.target, name, {}))
+        if name in held:
+            yield before
+        elif name in named:
+            yield named[name] if named[name] == before else replace(named[name], written=before.wanted)
 
 
 def _errors(

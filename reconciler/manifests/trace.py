@@ -105,6 +105,8 @@ def _values(
             for key in written_value
         ]
         for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
+            if name not in value:  # it is under the other one of two equal names
+                continue
             yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written_value[key])
     elif isinstance(written_value, list):
         is_named = len(steps) == 2 and steps[1] in spec.lists
