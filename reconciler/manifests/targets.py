@@ -1,5 +1,6 @@
 """The targets: each composed of its documents, merged and checked by itself."""
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,6 +19,7 @@ from reconciler.manifests.layers import (
     DeclaredTarget,
     Layer,
     Placeholders,
+    SectionSpecs,
     Stack,
     level_error,
     placeholder_values,
@@ -45,7 +47,10 @@ from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Listed, Section
 from reconciler.model.targets import Identity, Key, Level, Target
-from reconciler.model.wording import unknown
+from reconciler.model.wording import counted, unknown
+
+USUAL_NAME = "main"
+"""The name that new default branches have."""
 
 
 @dataclass(slots=True)
@@ -127,16 +132,58 @@ def merge_targets(
     """
     compared: set[tuple[int | str, ...]] = set()
     targets: dict[Identity, MergedTarget] = {}
-    for composition in _compose(index, shown, diagnostics, only):
+    compositions = _compose(index, shown, diagnostics, only)
+    for composition in compositions:
         merged = _merge(composition, index, diagnostics, compared)
         if merged is not None:
             for diagnostic in merged.told:
                 diagnostics.add(diagnostic, merged.stack)
             desired = _desired(composition, merged, index, shown.discovered, diagnostics)
             targets[desired.target.identity] = replace(merged, desired=desired)
+    for layer, diagnostic in _other_branches(compositions, targets) if only is None and shown.discovered else ():
+        diagnostics.add(diagnostic, layer.document)
     if not diagnostics.errors:
         index.merged |= targets
     return targets
+
+
+def _other_branches(
+    compositions: Iterable[Composition], merged_targets: Mapping[Identity, MergedTarget]
+) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield a warning about each name in a set that is the default branch of some of its projects, and not of others.
+
+    Projects whose default branch another name there stands for do not count.
+    """
+    usual: set[tuple[Layer, str, str]] = set()
+    others: dict[tuple[Layer, str, str], list[str]] = {}
+    for composition in compositions:
+        branch, merged = composition.default_branch, merged_targets.get(composition.target.identity)
+        for _, layers in composition.sets if isinstance(branch, str) and merged else ():
+            for layer, section, name in _branch_names(layers, merged.stack.specs):
+                usual |= {(layer, section, branch)}
+                if not any(_stands_for(key, branch) for key in merged.stack.sections.get(section, ())):
+                    others.setdefault((layer, section, name), []).append(f"{composition.path} ({branch})")
+    for (layer, section, name), projects in others.items():
+        if name == USUAL_NAME or (layer, section, name) in usual:
+            have = "has" if len(projects) == 1 else "have"
+            what = f"{counted(len(projects), 'project')} {have} another default branch, such as {projects[0]}"
+            message = f"{what}: write `{{{DEFAULT_BRANCH}}}`"
+            yield layer, Diagnostic(("spec", section, name), message, "warning", at_key=True)
+
+
+def _branch_names(layers: Iterable[Layer], specs: SectionSpecs) -> Iterator[tuple[Layer, str, str]]:
+    """Yield the names of single branches that layers declare objects for, each with the layer and the section."""
+    for layer in layers:
+        for section, declared in layer.sections.items():
+            names = declared if isinstance(declared, dict) and specs[section].names_branch() else {}
+            for name in names:
+                if declared[name] is not None and not set("*{") & set(name):
+                    yield layer, section, name
+
+
+def _stands_for(name: str, branch: str) -> bool:
+    """Return whether a name, in which `*` stands for anything, is that of a branch or matches it."""
+    return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
 def _compose(index: Index, shown: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:

@@ -369,3 +369,23 @@ def test_a_saved_plan_holds_the_name_that_it_shows(cli_runner: CliRunner) -> Non
     rename(cli_runner, "next")
     assert cli_runner("apply --plan plan.json --yes").code == 0
     assert rules(cli_runner) == ["main"]
+
+
+def test_a_set_that_names_the_default_branch_of_some_is_warned_of_the_others(cli_runner: CliRunner) -> None:
+    projects(cli_runner)
+    named = SET[: SET.index("  approval")].replace("{default_branch}", "main")
+    cli_runner.write("manifests/set.yaml", named)
+    others = "2 projects have another default branch, such as acme/lib (trunk): write `{default_branch}`\n"
+    line = '        "main": {allowed_to_push: [], allow_force_push: false}\n        ^\n'
+    assert cli_runner("validate").err == ""
+    assert cli_runner("plan").err == f"manifests/set.yaml:7:5: warning: {others}{line}"
+    # another name there may stand for it; a set may also name a branch that is nobody's default branch
+    cli_runner.write("manifests/set.yaml", f'{named}    "tr*": {{}}\n    stable: {{}}\n    master: null\n')
+    one = "1 project has another default branch, such as acme/web (master): write `{default_branch}`\n"
+    assert one not in cli_runner("plan").err
+    cli_runner.write("manifests/set.yaml", f'{named}    "tr*": {{}}\n    stable: {{}}\n')
+    assert cli_runner("plan").err == f"manifests/set.yaml:7:5: warning: {one}{line}"
+    cli_runner.write("manifests/set.yaml", named.replace('"main"', "trunk"))
+    assert "3 projects have another default branch, such as acme/api (main)" in cli_runner("plan").err
+    cli_runner.write("manifests/set.yaml", named.replace('"main"', "stable"))
+    assert cli_runner("plan").err == ""
