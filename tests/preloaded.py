@@ -4,6 +4,7 @@ A test whose subject is the start itself, or a signal, starts the command as it 
 """
 
 import atexit
+import fcntl
 import gc
 import importlib
 import os
@@ -77,6 +78,8 @@ def answer(asked: socket.socket) -> int:
     """Run the command of a request as a process of its own would, and send and return the exit code."""
     request, streams, _, _ = socket.recv_fds(asked, LARGEST, 3)
     folder, count, *words = os.fsdecode(request).split("\0")
+    fcntl.fcntl(asked, fcntl.F_SETOWN, os.getpid())  # when the program is killed, SIGIO ends this process
+    fcntl.fcntl(asked, fcntl.F_SETFL, os.O_ASYNC)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

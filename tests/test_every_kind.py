@@ -256,6 +256,7 @@ def test_an_answer_that_is_nearly_right_is_read_or_is_unreadable(
     assert_sound(read_part(Replaying(recording), part, target, all_fields(part)), part)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("number", [1e999, float("nan"), 1.5, "1", "1/../2", [1], {}, ""], ids=repr)
 @pytest.mark.parametrize(("part", "target"), COLLECTIONS)
 def test_a_number_that_is_none_makes_an_answer_unreadable(

@@ -25,7 +25,7 @@ from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_pl
 NOTHING_COUNTED = dict.fromkeys(
     (
         *("created", "updated", "deleted", "failed", "stale", "skipped", "dropped"),
-        *("problems", "unmanaged", "not_applicable", "excepted"),
+        *("loosens", "tightens", "problems", "unmanaged", "not_applicable", "excepted"),
     ),
     0,
 )

@@ -272,7 +272,7 @@ def _common_notes(changes: Iterable[Change], forms: Sequence[Change]) -> tuple[N
 
 def _separating_notes(change: Change) -> tuple[Note, ...]:
     """Return the notes that equal changes must share."""
-    return tuple(Note(note.code, note.reason) for note in change.notes if code_of(note.code).separates)
+    return tuple(Note(note.code, note.reason, note.data) for note in change.notes if code_of(note.code).separates)
 
 
 def _common_value(entry_values: Sequence[Any], forms: Sequence[Any]) -> Any:

@@ -16,9 +16,11 @@ from reconciler.model.item import (
     Status,
     change_in,
     is_about_run,
+    loosens,
     section_of,
     source_of,
     target_of,
+    tightens,
 )
 
 PartName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
@@ -39,6 +41,9 @@ PLAN_COLUMNS = (*ACTIONS, "problems")
 
 REPORT_COLUMNS = (*DONE, "unfinished", "problems")
 """The columns of the table of a report; `unfinished` is failed, stale, skipped, or dropped by the service."""
+
+EFFECTS = ("loosens", "tightens")
+"""The effects of changes that a summary counts; a change that has both counts in both."""
 
 COUNTED_FINDINGS = ("problems", "unmanaged", "not_applicable", "excepted")
 """The findings that a summary counts."""
@@ -116,6 +121,8 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
         if change is None:
             continue
         numbers[section, "requests"] += len(change.requests)
+        numbers[section, "loosens"] += loosens(change)
+        numbers[section, "tightens"] += tightens(change)
         if isinstance(item, Outcome):
             numbers[section, item.word] += 1
             numbers[section, "unfinished"] += item.status is not Status.DONE
@@ -145,7 +152,7 @@ def summary_of(document: RunDocument) -> Mapping[str, int | Mapping[str, int] | 
     The changes of a plan are counted by action, those of a report by outcome; then the findings. A plan also has
     `not_of_change`: the numbers of the other differences alone; None without `--since REV`.
     """
-    words = (*(ACTIONS if document.is_plan else (*DONE, *UNFINISHED)), *COUNTED_FINDINGS)
+    words = (*(ACTIONS if document.is_plan else (*DONE, *UNFINISHED)), *EFFECTS, *COUNTED_FINDINGS)
     if not document.is_plan:
         numbers = totals(document.items)
         return {word: numbers[word] for word in words}

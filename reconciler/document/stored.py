@@ -29,6 +29,7 @@ from reconciler.model.item import (
     Change,
     Create,
     Delete,
+    Effect,
     Finding,
     Item,
     Keep,
@@ -37,9 +38,11 @@ from reconciler.model.item import (
     Status,
     Update,
     change_in,
+    effect_of,
     is_about_run,
     section_of,
     target_of,
+    with_effect,
 )
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Seen
@@ -124,6 +127,9 @@ class StoredChange(StoredAddress):
 
     requests: list[StoredRequest]
     """The requests, in the order in which they are sent."""
+    effect: NotRequired[Effect]
+    """Whether it loosens protection, tightens it, or both; without it, it means nothing for protection, or an earlier
+    version has made the document."""
     notes: NotRequired[list[StoredNote]]
     """Further sentences about it."""
     origin: str
@@ -188,6 +194,10 @@ class StoredKeep(StoredAddress):
     """The declared fields of a settings section below a group that this plan changes, which is planned again then."""
     prune: NotRequired[bool]
     """Whether its section is authoritative."""
+    adopted: NotRequired[bool]
+    """Whether it is an object that the inventory has never listed: somebody else may have created it."""
+    owner: NotRequired[str]
+    """Username of its owner, if that is somebody else and the service shows it."""
 
 
 class StoredFinding(StoredAddress):
@@ -296,6 +306,10 @@ class StoredNumbers(TypedDict):
     """How many objects and settings sections are changed."""
     delete: int
     """How many objects are deleted."""
+    loosens: int
+    """How many changes loosen protection."""
+    tightens: int
+    """How many changes tighten it; one that does both counts in both."""
     problems: int
     """Number of problems."""
     unmanaged: int
@@ -330,6 +344,10 @@ class StoredResults(TypedDict):
     """How many changes were not begun because the run was ended, or the project is archived."""
     dropped: int
     """How many changes the service accepted and did not carry out."""
+    loosens: int
+    """How many changes loosen protection, carried out or not."""
+    tightens: int
+    """How many changes tighten it; one that does both counts in both."""
     problems: int
     """Number of problems."""
     unmanaged: int
@@ -422,7 +440,13 @@ def _stored(item: Item) -> dict[str, Json]:
         case Outcome():
             return {**_stored_change(item.change), "outcome": _stored_outcome(item)}
         case Keep():
-            known = {"id": item.id, "after": dict(item.after) if item.id is None else None, "prune": item.prune or None}
+            known = {
+                "id": item.id,
+                "after": dict(item.after) if item.id is None else None,
+                "prune": item.prune or None,
+                "adopted": item.adopted or None,
+                "owner": item.owner or None,
+            }
             return {**_stored_address(item.address), "action": "keep", **_given(known)}
         case Finding():
             return {
@@ -476,10 +500,12 @@ def _stored_change(change: Change) -> dict[str, Json]:
         }
         for request in change.requests
     ]
-    if change.notes:
+    stored |= _given({"effect": effect_of(change)})
+    notes = [note for note in change.notes if note.code != "effect"]
+    if notes:
         stored["notes"] = [
             {"code": note.code, "reason": note.reason, **({"data": dict(note.data)} if note.data else {})}
-            for note in change.notes
+            for note in notes
         ]
     stored["origin"] = change.origin
     return stored
@@ -588,8 +614,15 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
     if where is None:
         raise PlanRefused(f"damaged: items[{number}] is about no target")
     if stored["action"] == "keep":
-        return Keep(where, stored.get("id"), stored.get("after", NOTHING), stored.get("prune", False))
-    change = _change(stored, where, number)
+        return Keep(
+            where,
+            stored.get("id"),
+            stored.get("after", NOTHING),
+            stored.get("prune", False),
+            stored.get("adopted", False),
+            stored.get("owner", ""),
+        )
+    change = with_effect(_change(stored, where, number), stored.get("effect"))
     if "outcome" not in stored:
         return change
     outcome = stored["outcome"]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.engine.audit import with_audit
+from reconciler.engine.compare.effect import with_effects
 from reconciler.engine.compare.obstacles import as_problem, with_obstacles, without
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
@@ -49,7 +50,8 @@ def plan(run: Run) -> Planned:
     _log(unknown)
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
-    placed = with_origins(narrowed, planned.declared.manifests)
+    told = with_effects(narrowed, planned.live, run.kinds)
+    placed = with_origins(told, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
     return replace(planned, plan=placed, cut=cut, hints=hints)
 
@@ -128,7 +130,8 @@ def draw_plan(
         follow_moved=follow_moved,
         make=make,
     )
-    return compared(run).plan
+    planned = compared(run)
+    return with_effects(planned.plan, planned.live, kinds)
 
 
 def with_origins(plan: Plan, manifests: Manifests) -> Plan:

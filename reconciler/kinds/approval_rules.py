@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from reconciler.model.audit import AuditEvent, Traced
-from reconciler.model.direction import MORE, WIDER, Directions, approvers
+from reconciler.model.direction import FEWER, MORE, WIDER, Directions
 from reconciler.model.endpoints import (
     Collection,
     Existing,
@@ -83,6 +84,17 @@ Branches = Annotated[
 ]
 
 
+def approved_by_all(rule: Mapping[str, Json]) -> bool:
+    """Return whether a rule is fulfilled by anybody: it names nobody, or fewer users than it needs.
+
+    The service approves a rule by itself that nobody can fulfil. How many a group has is not known.
+    """
+    return not rule.get("groups") and len(rule.get("users") or ()) < max(1, rule.get("approvals_required") or 0)
+
+
+APPROVERS = replace(FEWER, means_all=approved_by_all)
+
+
 class ApprovalRule(Item):
     """The approvals that a merge request needs."""
 
@@ -105,8 +117,8 @@ class ApprovalRule(Item):
 
     directions: ClassVar[Directions] = {
         "approvals_required": MORE,
-        "users": approvers(other_list="groups"),
-        "groups": approvers(other_list="users"),
+        "users": APPROVERS,
+        "groups": APPROVERS,
         "branches": WIDER,
     }
 
@@ -158,14 +170,14 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
-def flaw(name: Key, fields: Mapping[str, Json], live: LiveRecord | None) -> str:
+def flaw(name: Key, fields: Mapping[str, Json], record: LiveRecord | None) -> str:
     """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
 
     Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
     """
     users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
-    before = live.resource.model_dump() if live else {}
-    eligible = live.eligible if live else frozenset()
+    before = record.resource.model_dump() if record else {}
+    eligible = record.eligible if record else frozenset()
     if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
         return ""
     # Who leaves the list may still be a member of one of the groups.

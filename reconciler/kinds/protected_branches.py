@@ -1,6 +1,7 @@
 """Protected branches of a project or a top-level group, each known by its name, in which `*` stands for anything."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from json import loads
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from reconciler.model.direction import ENTRIES, FALSE, TRUE, Directions
 from reconciler.model.endpoints import Collection, Existing, Listing, Names, Relations, Writes
 from reconciler.model.entries import Entries, Subject
 from reconciler.model.foreign_keys import Alias, ForeignKeys
+from reconciler.model.in_effect import InEffect
 from reconciler.model.kind import Archived, Barrier, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, POLICIES, Holder, Item, LiveRecord, recognized
@@ -185,6 +187,30 @@ def losses(_old: Existing) -> Iterator[str]:
     yield "branches that match no other rule are open to every Developer, force pushes and deletions included"
 
 
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a rule holds for a branch, or for all branches of another rule; `*` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
+
+
+def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
+    """Return the rule that several rules are for a branch: the most permissive one decides, but for code owners.
+
+    Who may push may merge, and rewrite the history where any of the rules allows that.
+    """
+    push, merge = (_either(fields_of_rules, name) for name in ("allowed_to_push", "allowed_to_merge"))
+    return {
+        "allowed_to_push": push,
+        "allowed_to_merge": [*push, *merge],
+        **{name: any(fields.get(name) is True for fields in fields_of_rules) for name in EVENT_FIELDS.values()},
+    }
+
+
+def _either(fields_of_rules: Sequence[Mapping[str, Json]], name: str) -> list[Json]:
+    """Return the entries of a list of several rules; a list that this version does not know is an entry of its own."""
+    lists = (fields.get(name) for fields in fields_of_rules)
+    return [entry for listed in lists for entry in (listed if isinstance(listed, list) else [str(listed)])]
+
+
 PART = "protected_branches"
 
 BRANCHES = Collection(
@@ -224,6 +250,7 @@ KIND = Kind(
     in_repository=True,
     protects=True,
     branch_fields=None,
+    in_effect=InEffect(matches, together, frozenset({*EVENT_LISTS.values(), *EVENT_FIELDS.values()})),
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.PLANNER},

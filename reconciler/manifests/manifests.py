@@ -288,7 +288,7 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = Tru
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    templates = Templates(inputs.values(), inputs.env_names, secrets=inputs.secrets)
+    templates = Templates(inputs.values(), inputs.env_names, secret_values=inputs.secrets)
     searched = search(inputs.paths)
     passed_over = [located(path, why_passed_over(path), "warning") for path in searched.passed_over]
     index = Index(

@@ -74,11 +74,13 @@ CODES: Mapping[str, Code] = {
     ),
     "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
+    "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run
     "rename": Code("possible rename", own_form=True),
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
+    "effect": Code("effect on protection", shown="never"),
     "hint": Code("hint", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),
     "loss": Code("loss", shown="verbose"),

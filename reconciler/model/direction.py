@@ -27,12 +27,12 @@ class Direction:
 
     Attributes:
         is_as_strict: whether the first value is at least as strict as the second; neither is null.
-        beside: the other field of the same meaning: where both lists are empty, they mean everybody. Empty where there
-            is none.
+        means_all: whether the field means everybody in an object with these fields, whatever its value is; None where
+            the value decides alone.
     """
 
     is_as_strict: Callable[[Json, Json], bool]
-    beside: str = ""
+    means_all: Callable[[Mapping[str, Json]], bool] | None = None
 
     def compare(self, this: Json, that: Json) -> Strictness:
         """Return whether a value is stricter than another one."""
@@ -43,8 +43,7 @@ class Direction:
 
     def value(self, name: str, fields: Mapping[str, Json]) -> Json:
         """Return the value of a field of an object as `compare` takes it: null where it means everybody."""
-        means_everybody = self.beside and not fields.get(name) and not fields.get(self.beside)
-        return None if means_everybody else fields.get(name)
+        return None if self.means_all and self.means_all(fields) else fields.get(name)
 
     def _holds(self, this: Json, that: Json) -> bool:
         if that is None or this == that:
@@ -81,11 +80,11 @@ def _identity(entry: Json) -> Json:
     return Subject(**entry).identity if isinstance(entry, dict) else entry
 
 
-def by_number(entries: Json, numbers: Numbers) -> Json:
+def by_number(value: Json, numbers: Numbers) -> Json:
     """Return a list of entries with the numbers of the users, groups and keys whose numbers are known."""
-    if not isinstance(entries, list):
-        return entries
-    return [_by_number(entry, numbers) for entry in entries]
+    if not isinstance(value, list):
+        return value
+    return [_by_number(entry, numbers) for entry in value]
 
 
 def _by_number(entry: Json, numbers: Numbers) -> Json:
@@ -144,12 +143,3 @@ FEWER = Direction(_are_fewer)
 
 WIDER = Direction(_are_branches_as_strict)
 """The branches of an approval rule: all over all that are protected over named ones, of which more are stricter."""
-
-
-def approvers(other_list: str) -> Direction:
-    """Return the direction of a list of approvers: fewer are stricter, but nobody in both lists means anybody.
-
-    Args:
-        other_list: the other list.
-    """
-    return Direction(_are_fewer, other_list)

@@ -30,6 +30,11 @@ Source = Literal["change", "service", "pending"]
 """Why a difference is there: the manifests have changed since the revision of `--since`; somebody has changed the
 service since the target was applied; or manifests were merged and not applied."""
 
+Effect = Literal["loosens", "tightens", "both"]
+"""What a change does to protection."""
+
+EFFECT_WORDS: Mapping[Effect, str] = {"loosens": "loosens", "tightens": "tightens", "both": "loosens and tightens"}
+
 RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 RUN_ENDED = "the run ended before this change"
 """The reasons of the outcomes that a signal leaves."""
@@ -142,12 +147,16 @@ class Keep:
         id: the ID of the object; None for a settings section.
         after: of such a section, its declared fields: it is planned again after the group was changed.
         prune: whether its section is authoritative.
+        adopted: whether it is an object that the inventory has never listed: somebody else may have created it.
+        owner: the username of its owner, if that is somebody else and the service shows it.
     """
 
     address: Address
     id: int | None = None
     after: Fields = dataclass_field(default_factory=lambda: NOTHING)
     prune: bool = False
+    adopted: bool = False
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +277,13 @@ class ChangedByData(TypedDict):
     """When, UTC."""
 
 
+class EffectData(TypedDict):
+    """The data of a note `effect`."""
+
+    effect: Effect
+    """What the change does to protection."""
+
+
 class UnusedNamesData(TypedDict):
     """The data of a note `unused_names`."""
 
@@ -338,6 +354,7 @@ class RenameData(TypedDict):
 
 DATA: Mapping[str, type] = {
     "changed_by": ChangedByData,
+    "effect": EffectData,
     "excepted": ExceptedData,
     "inherited": InheritedData,
     "page": PageData,
@@ -434,6 +451,28 @@ def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Cha
     """Return a change whose only note of a code has these data; None for no such note."""
     others = tuple(note for note in change.notes if note.code != code)
     return replace(change, notes=others if data is None else (*others, Note(code, data=data)))
+
+
+def with_effect(change: Change, effect: Effect | None) -> Change:
+    """Return a change whose only note of its effect on protection is this one; None for no effect."""
+    others = tuple(note for note in change.notes if note.code != "effect")
+    own = () if effect is None else (Note("effect", EFFECT_WORDS[effect], {"effect": effect}),)
+    return replace(change, notes=(*others, *own))
+
+
+def effect_of(change: Change) -> Effect | None:
+    """Return the effect of a change on protection; None for no effect, or where it is unknown."""
+    return next((cast("EffectData", note.data)["effect"] for note in notes_of(change, "effect")), None)
+
+
+def loosens(change: Change) -> bool:
+    """Return whether a change loosens protection, whatever else it does."""
+    return effect_of(change) in ("loosens", "both")
+
+
+def tightens(change: Change) -> bool:
+    """Return whether a change tightens protection, whatever else it does."""
+    return effect_of(change) in ("tightens", "both")
 
 
 def notes_of(change: Change, code: str) -> Iterator[Note]:

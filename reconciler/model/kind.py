@@ -16,6 +16,7 @@ from reconciler.model.audit import Trace
 from reconciler.model.direction import Strictness
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.foreign_keys import Alias, unknown_key
+from reconciler.model.in_effect import InEffect
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Wanted
 from reconciler.model.targets import Key, Level
@@ -183,6 +184,7 @@ class Kind:
             is left out is not watched.
         branch_fields: the fields that name branches, in which `{default_branch}` stands for the default branch of the
             project; None where the names of the objects do so too, and all their fields.
+        in_effect: how its rules hold together, where several may match one name; None where each holds by itself.
     """
 
     name: str
@@ -204,10 +206,16 @@ class Kind:
     in_repository: bool = False
     protects: bool = False
     branch_fields: frozenset[str] | None = frozenset()
+    in_effect: InEffect | None = None
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether a change of it may loosen or tighten protection."""
+        return self.protects or any(part.model.admits or part.model.directions for part in self.parts)
 
     def presence(self, part: Part) -> Strictness:
         """Return whether protection is stricter with an object of a part than without it."""

@@ -79,6 +79,7 @@ def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(
     assert cli_runner(f"apply --yes --canary {selector}").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fault", "found"),
     [

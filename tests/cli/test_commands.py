@@ -15,6 +15,7 @@ from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_and_every_option_is_explained_with_an_example(name: str, cli_runner: CliRunner) -> None:
     done = cli_runner(f"{name} --help")

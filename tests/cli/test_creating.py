@@ -110,6 +110,7 @@ def test_what_failed_is_created_by_the_next_attempt(cli_runner: CliRunner, monke
     assert [(each["status"], each["created"]["id"]) for each in outcomes] == [("done", 104)]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("value", [None, "", " "])
 @pytest.mark.parametrize("spec", ["", 'spec: {milestones: {"1.0": {}}}'])
 def test_an_import_without_its_token_is_the_problem_of_its_target_alone(

@@ -38,6 +38,7 @@ READS = (
 )
 
 
+@pytest.mark.untraced
 def test_the_changes_and_problems_of_a_plan_in_one_number(cli_runner: CliRunner) -> None:
     assert codes(cli_runner, *READS) == dict(zip(READS, (0, 0, 2, 2, 2, 2), strict=True))
     sicken(cli_runner)

@@ -268,6 +268,7 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
     assert "report.json" not in written()
 
 
+@pytest.mark.untraced
 def test_who_starts_a_job_is_told_the_variable_that_permits_deletions(
     cli_runner: CliRunner, job: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ def test_other_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert Path("/dev/stdout").is_symlink()
 
 
+@pytest.mark.untraced
 def test_reports_link_to_what_the_job_or_the_configuration_tells(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
 ) -> None:

@@ -234,6 +234,7 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("line", ["--target acme/team/*", "--exclude acme/team"])
 def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, dialect: str, line: str) -> None:
     service(cli_runner, dialect)
@@ -485,6 +486,7 @@ def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, di
     )
 
 
+@pytest.mark.untraced
 def test_what_a_failed_creation_held_up_is_planned_again(cli_runner: CliRunner, dialect: str) -> None:
     service(cli_runner, dialect)
     write(cli_runner, TEAM, API, "Project acme/api\nspec: {milestones: {x: {}}}")

@@ -77,6 +77,7 @@ def project(cli_runner: CliRunner) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.untraced
 def test_an_apply_is_reverted_as_planned(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.clear_log()
     planned = cli_runner("revert applied.json --out back.json --allow-deletes 3")
@@ -96,6 +97,7 @@ def test_an_apply_is_reverted_as_planned(cli_runner: CliRunner) -> None:
     assert [each["description"] for each in tokens] == ["deploy", "legacy"]
 
 
+@pytest.mark.untraced
 def test_a_revert_is_reverted_by_its_own_report(cli_runner: CliRunner) -> None:
     after = essence(project(cli_runner))
     done = cli_runner("revert applied.json --yes --tokens-to tokens --report json=back.json --journal journal")
@@ -161,6 +163,7 @@ def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> Non
     assert "applied.json: the report is about" in done.err
 
 
+@pytest.mark.untraced
 def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner) -> None:
     before(cli_runner)
     cli_runner.project("{milestones: {new: {}}}")

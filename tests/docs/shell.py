@@ -57,7 +57,7 @@ class Keyboard(io.StringIO):
 class Shell:
     """The shell for one page: in a checkout, with nothing else that the page does not set up itself."""
 
-    def __init__(self, folder: Path, service: Sandbox, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, service: Sandbox, program: Path, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
         self._stack = ExitStack()
         self._code = 0
@@ -69,7 +69,7 @@ class Shell:
             shutil.copytree(ROOT / name, folder / name)
         self._set(
             HOME=str(folder),
-            PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            PATH=os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
             GIT_AUTHOR_NAME="Ada",
             GIT_AUTHOR_EMAIL="ada@example.com",
             GIT_COMMITTER_NAME="Ada",
@@ -168,7 +168,7 @@ class Shell:
             state = generate(options["generate"], options["seed"] or 0)
             state["instance"]["dialect"] = options["dialect"]
         self._services[origin] = self._stack.enter_context(
-            running(state, options["latency"], options["rate_limit"], options["faults"])
+            running(state, options["latency"], options["rate_limit"], options["fault_specs"])
         )
 
     def _words(self, line: str) -> list[str]:

@@ -196,6 +196,7 @@ def files_named_for(kind: str) -> set[str]:
     return {str(path.relative_to(ROOT)).replace(kind, "KIND") for path in found if path.suffix in {".py", ".yaml"}}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", KINDS)
 def test_adding_a_kind_takes_the_files_that_are_listed(kind: str) -> None:
     listed = re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)

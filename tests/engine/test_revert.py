@@ -253,6 +253,7 @@ def epics(engine: EngineDriver) -> list[tuple[str, str | None, str]]:
     return sorted((each["title"], names.get(each["parent_id"]), each["state"]) for each in found)
 
 
+@pytest.mark.untraced
 def test_epics_get_back_their_parents_and_names(sandbox: Sandbox, dialect: str) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["epics"] = [
@@ -299,6 +300,7 @@ def test_an_epic_to_which_somebody_refers_since_is_not_deleted(engine: EngineDri
     )
 
 
+@pytest.mark.untraced
 def test_a_group_comes_before_the_projects_that_inherit_from_it(sandbox: Sandbox) -> None:
     state = a_small_service("deployed")
     state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": True}
@@ -326,6 +328,7 @@ def test_a_section_of_which_nothing_was_done_is_not_looked_at(engine: EngineDriv
     assert not any("milestones" in request for request in engine.requests())
 
 
+@pytest.mark.untraced
 def test_client_keys_are_created_again_and_only_once(engine: EngineDriver) -> None:
     keys = "error_tracking_client_keys"
     engine.step(section(keys, {"count": 4}))
@@ -381,6 +384,7 @@ def test_objects_that_others_renamed_or_deleted_are_left_alone(engine: EngineDri
     )
 
 
+@pytest.mark.untraced
 def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engine: EngineDriver) -> None:
     engine.step(section("milestones", {"a": {}}))
     plan = engine.plan(section("milestones", {"a": {"description": "ours"}, "b": {}}))
@@ -391,6 +395,7 @@ def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engin
     assert [(each.action, each.address.name) for each in back.changes] == [("update", "a"), ("delete", "b")]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("target", [USER, ACME, API], ids=str)
 def test_single_events_are_restored_at_every_level(engine: EngineDriver, target: Target) -> None:
     def settings(value: dict[str, Any]) -> Section:

@@ -37,6 +37,7 @@ def _service(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_what_is_exported_plans_empty_and_is_the_same_again(cli_runner: CliRunner) -> None:
     done = cli_runner("export --group acme --user -o out")
     assert done.code == 0

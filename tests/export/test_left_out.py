@@ -209,6 +209,7 @@ def test_an_answer_that_does_not_say_what_a_project_is_called_ends_the_export(bo
     )
 
 
+@pytest.mark.untraced
 def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: Sandbox, tmp_path: Path) -> None:
     odd = ["a: b", "it's", '"quoted"', "- list", "# no comment", "line\nbreak", "emoji \N{PARTY POPPER}", "1.10", "yes"]
     titles = [f"{odd[number % len(odd)]} {number}" for number in range(500)]
@@ -221,6 +222,7 @@ def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: San
     assert (again.written, again.warnings) == ((), ())
 
 
+@pytest.mark.untraced
 def test_nothing_secret_is_written(cli_runner: CliRunner) -> None:
     cli_runner.service(
         trigger_tokens=[{"description": "mine", "owner": "ada"}, {"description": "bobs", "owner": "bob"}]

@@ -98,6 +98,7 @@ def test_an_owner_s_own_projects_stand_in_no_group(cli_runner: CliRunner) -> Non
     assert (made["groups"], [project["path"] for project in made["projects"]]) == ([], ["ada/own"])
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, dialect: str, tmp_path: Path) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}

@@ -181,6 +181,7 @@ def test_a_rename_that_was_not_carried_out_is_taken_back(cli_runner: CliRunner) 
     )
 
 
+@pytest.mark.untraced
 def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_again(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: 2026-01-01}}\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "new"}]) == (
@@ -318,6 +319,7 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(cli_runner: CliRunner) 
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -338,6 +340,7 @@ def test_a_list_of_any_layout_loses_and_gets_entries(cli_runner: CliRunner, befo
     assert brought_up_to_date(cli_runner, f"{start}{before}\n", job_token_scope=target) == f"{start}{after}\n"
 
 
+@pytest.mark.untraced
 def test_what_an_anchor_that_goes_stood_for_is_written_wherever_it_was_meant(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    a: &m\n      due_date: &d 2026-01-01\n    b: *m\n    c: {{due_date: *d}}"
     live = [{"title": title, "due_date": "2026-01-01"} for title in "bc"]
@@ -435,6 +438,7 @@ def test_what_a_lock_holds_stays_and_is_told_and_the_rest_is_written(cli_runner:
     assert file.read_text() == before.replace("active", "closed")
 
 
+@pytest.mark.untraced
 def test_a_deviation_that_an_exception_accepts_for_a_while_is_not_declared(cli_runner: CliRunner) -> None:
     exception = "{section: milestones, item: b, fields: [due_date], until: 2099-01-01, reason: late}"
     before = f"""\
@@ -490,6 +494,7 @@ spec:
     )
 
 
+@pytest.mark.untraced
 def test_a_date_that_contradicts_another_live_one_is_left_out_and_no_longer_declared(cli_runner: CliRunner) -> None:
     before = (
         f'{HEAD}  milestones:\n    a: {{start_date: "2025-01-01", due_date: "2026-01-01"}}\n    b: {{state: closed}}\n'

@@ -98,6 +98,7 @@ def test_archived_projects_are_listed_only_if_a_set_asks_for_them(cli_runner: Cl
     assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 1
 
 
+@pytest.mark.untraced
 def test_lists_of_many_projects_are_followed_to_their_end(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"] = [{"id": 1000 + number, "path": f"acme/p{number}"} for number in range(250)]

@@ -183,6 +183,7 @@ def test_without_a_scheduled_deletion_the_same_is_asked_and_nothing_said(cli_run
     assert (cli_runner("plan").out, asked(cli_runner)) == (CHANGES + COST, ASKED)
 
 
+@pytest.mark.untraced
 def test_what_is_in_order_is_no_drift_and_no_failure_whatever_will_be_gone(cli_runner: CliRunner) -> None:
     cli_runner("apply --yes")
     cli_runner.sandbox.clear_log()

@@ -149,6 +149,7 @@ def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None
     assert read(".") == {}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("revision", "said"),
     [

@@ -180,6 +180,7 @@ READ = (
 LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("lay", "out", "err"),
     [
@@ -287,6 +288,7 @@ def test_git_gets_none_of_our_tokens(trap: Trap, monkeypatch: pytest.MonkeyPatch
     assert [line for line in seen.splitlines() if "-token" in line] == []
 
 
+@pytest.mark.untraced
 def test_links_from_folder_to_folder_are_followed_once(cli_runner: CliRunner) -> None:
     """Eight folders, each with eight links to the next: sixteen million paths to one file."""
     made = repository(cli_runner.folder)

@@ -124,6 +124,7 @@ def test_nothing_is_asked_where_nothing_would_be_changed(cli_runner: CliRunner, 
     assert "GET projects/100" not in requests(cli_runner)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("spec", "told", "asked"),
     [

@@ -95,6 +95,7 @@ def test_what_is_created_is_in_the_shard_of_the_group_that_it_is_created_in(
                 assert found[f"project {path}"] == found[f"group {group}"]
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 8))
 def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: int) -> None:
@@ -164,6 +165,7 @@ TOGETHER = [
 ]
 
 
+@pytest.mark.untraced
 def test_plans_of_shards_are_put_together_and_applied_as_one(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

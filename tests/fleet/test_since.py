@@ -28,6 +28,7 @@ def requests(cli_runner: CliRunner) -> list[str]:
     return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in cli_runner.sandbox.log())
 
 
+@pytest.mark.untraced
 def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -49,6 +50,7 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
     assert cli_runner("plan --since HEAD --exclude acme/lib").out == NOTHING
 
 
+@pytest.mark.untraced
 def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -129,6 +131,7 @@ spec: {milestones: {"{name} 1": {}}}
 """
 
 
+@pytest.mark.untraced
 def test_a_changed_set_touches_the_projects_it_is_about(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, archived: true"))
     git.commit()
@@ -162,6 +165,7 @@ def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRu
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("dialect", ["deployed", "spec"])
 def test_nothing_is_deleted_because_only_the_revision_declares_it(
     cli_runner: CliRunner, git: Repository, dialect: str
@@ -188,6 +192,7 @@ def test_nothing_is_deleted_because_only_the_revision_declares_it(
     assert cli_runner("plan --since HEAD").changes.startswith('project acme/api\n  - milestone "ours"\nPlan: ')
 
 
+@pytest.mark.untraced
 def test_a_target_that_is_called_otherwise_is_planned(cli_runner: CliRunner, git: Repository) -> None:
     """Nobody is asked whether it is the same."""
     cli_runner.project("{milestones: {a: {}}}")
@@ -229,6 +234,7 @@ def test_templates_are_given_the_values_of_their_time(cli_runner: CliRunner, git
     assert cli_runner("plan --since HEAD --values new.yaml").changes == NOTHING
 
 
+@pytest.mark.untraced
 def test_a_change_of_the_configuration_alone_is_a_change(cli_runner: CliRunner, git: Repository) -> None:
     """Other values, a folder that enters the paths and one that leaves them: `reconciler.yaml` is that of its time."""
     cli_runner.service(milestones=[{"title": "strict"}])
@@ -260,6 +266,7 @@ def test_a_configuration_that_was_not_valid_is_an_error(cli_runner: CliRunner, g
     assert "HEAD:reconciler.yaml:1:" in done.err
 
 
+@pytest.mark.untraced
 def test_a_merge_costs_what_it_brought(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -363,6 +370,7 @@ def test_sets_that_turn_out_to_have_disagreed_are_left_out(cli_runner: CliRunner
     assert err[0] == "--since HEAD: files with errors there are left out: manifests/two.yaml"
 
 
+@pytest.mark.untraced
 def test_templates_whose_values_were_not_valid_are_left_out(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "one"}])
     cli_runner.write(
@@ -442,6 +450,7 @@ def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repo
     )
 
 
+@pytest.mark.untraced
 def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -460,6 +469,7 @@ def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRun
     assert cli_runner("drift").code == 0
 
 
+@pytest.mark.untraced
 def test_files_that_have_not_changed_are_checked_too(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestone: {}}", "acme/lib", "manifests/lib.yaml")

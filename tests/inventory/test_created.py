@@ -28,6 +28,7 @@ spec: {milestones: {late: {}, of the archive: {}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("saved", [False, True])
 def test_what_an_apply_creates_is_listed_at_its_end(user: Checkout, *, saved: bool) -> None:
     user.write("manifests/new.yaml", FRESH)

@@ -62,6 +62,7 @@ def live(cli_runner: CliRunner) -> dict[str, int]:
     return {entry["title"]: entry["id"] for entry in entries}
 
 
+@pytest.mark.untraced
 def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: CliRunner, git: Repository) -> None:
     """Also before the removal is committed; the list costs no request, and the guard counts such a deletion."""
     cli_runner.project("{milestones: {one: {}, two: {}}}")
@@ -99,6 +100,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     assert not saved_plan(cli_runner, "--target", "acme/*")[1].whole
 
 
+@pytest.mark.untraced
 def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -115,6 +117,7 @@ def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     ]
 
 
+@pytest.mark.untraced
 def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}, two: {}, three: {}, four: {}, five: {}}}")
     cli_runner("apply --yes")
@@ -154,6 +157,7 @@ def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliR
     assert [target.done for target in saved_plan(cli_runner)[0].targets] == [False]
 
 
+@pytest.mark.untraced
 def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
     cli_runner: CliRunner, git: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

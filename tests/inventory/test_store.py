@@ -105,6 +105,7 @@ def write_once(checkout: Repository, remote: Remote, number: int = 1, message: A
         return its.write(its.read(), adding(number), message)
 
 
+@pytest.mark.untraced
 def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
     server: GitServer, checkout: Repository
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
     ]
 
 
+@pytest.mark.untraced
 def test_each_token_is_tried_in_turn_until_one_is_not_refused(server: GitServer, checkout: Repository) -> None:
     server.tokens |= {"api-token"}
     server.readers = {"job-token"}
@@ -146,6 +148,7 @@ def test_each_token_is_tried_in_turn_until_one_is_not_refused(server: GitServer,
     assert server.git("show", "-s", "--format=%cn", server.last()) == "project_7_bot"
 
 
+@pytest.mark.untraced
 def test_no_other_server_gets_the_token_of_the_api(server: GitServer, checkout: Repository) -> None:
     server.readers = {"job-token"}
     remote = remote_of(job(server), "https://gitlab.example.com/api/v4", api_token="api-token")
@@ -172,6 +175,7 @@ def test_a_refused_fetch_is_told_for_each_token_and_shows_none(server: GitServer
     assert "push-token" not in repr(remote)
 
 
+@pytest.mark.untraced
 def test_a_server_without_push_options_is_asked_once_more_without(server: GitServer, checkout: Repository) -> None:
     server.git("config", "receive.advertisePushOptions", "false")
     commit = write_once(checkout, remote_of(job(server)))
@@ -195,6 +199,7 @@ def test_a_redirect_is_not_followed(tmp_path: Path, server: GitServer, checkout:
         assert other.asked == []
 
 
+@pytest.mark.untraced
 def test_no_other_host_gets_a_token_whatever_the_checkout_and_the_environment_say(
     tmp_path: Path, server: GitServer, checkout: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,6 +405,7 @@ def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
         assert len(ours.write(ours.read(), adding(1), MESSAGE)) == 64
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -256,6 +256,7 @@ spec: {protected_branches: {main: {allowed_to_push: [%s]}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("entry", "code"), [("{user: ada}", 0), ("{user: 2}", 0), ("{user: bob}", 3), ("{group: acme}", 3)]
 )
@@ -316,6 +317,7 @@ def test_members_who_were_added_a_moment_ago_are_tried_once_more(engine: EngineD
     assert (list(again.changes), list(again.problems)) == ([], [])
 
 
+@pytest.mark.untraced
 def test_the_second_try_is_the_last_one(engine: EngineDriver) -> None:
     service(engine, **just_added(20))
     lines = failures(engine.apply(engine.plan(*NEW_MEMBER)))
@@ -382,6 +384,7 @@ ONE_ENTRY = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
 @pytest.mark.parametrize(("planner", "applier"), [("root", "ada"), ("ada", "root"), ("ada", "ada")])
 def test_a_saved_plan_holds_although_another_token_sees_other_names(
@@ -401,6 +404,7 @@ def test_a_saved_plan_holds_although_another_token_sees_other_names(
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
 @pytest.mark.parametrize(("applier", "reverter"), [("root", "ada"), ("ada", "root")])
 def test_an_apply_is_reverted_although_another_token_sees_other_names(

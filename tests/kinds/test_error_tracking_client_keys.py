@@ -23,6 +23,7 @@ def kept(engine: EngineDriver) -> list[int]:
     return [each["id"] for each in project_in(engine.sandbox.state()).get("error_tracking_client_keys", [])]
 
 
+@pytest.mark.untraced
 def test_the_life_of_client_keys(engine: EngineDriver) -> None:
     assert engine.step(wanted(2)) == [f"POST {URL} {{}}"] * 2
     assert kept(engine) == [1, 2]

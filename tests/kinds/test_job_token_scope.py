@@ -66,6 +66,7 @@ def switch(enabled: str) -> str:
     return f'PATCH {URL} {{"enabled": {enabled}}}'
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_job_token_scope(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
         return engine.step(wanted(value, prune=prune))
@@ -118,6 +119,7 @@ def test_entries_that_no_manifest_mentions_are_reported_and_not_touched(engine: 
     assert engine.step(value) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("value", "reads"),
     [
@@ -158,6 +160,7 @@ def test_one_target_by_path_and_by_number_is_added_once_and_kept_once(engine: En
     assert engine.step(value) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("target", "itself"), [(API, "acme/api"), (API, "Acme/API"), (API, 100), (NUMBER, 100)], ids=str
 )
@@ -363,6 +366,7 @@ def test_a_plan_that_is_read_again_first_has_nothing_to_do_where_all_is_as_wante
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_more_than_a_page_of_entries_is_read_page_by_page(engine: EngineDriver, dialect: str) -> None:
     numbers = list(range(1001, 1151))
     put(engine, projects=numbers, groups=numbers)
@@ -379,6 +383,7 @@ def test_more_than_a_page_of_entries_is_read_page_by_page(engine: EngineDriver, 
     ]
 
 
+@pytest.mark.untraced
 def test_more_entries_than_the_service_allows_are_refused(engine: EngineDriver) -> None:
     put(engine, projects=list(range(1001, 1201)), groups=list(range(1001, 1201)))
     outcomes = engine.apply(engine.plan(wanted({"projects": [101], "groups": [11]})))

@@ -61,6 +61,7 @@ def test_a_rule_is_replaced_under_cover(engine: EngineDriver) -> None:
     assert engine.step(tags({}, prune=True)) == [f"DELETE {RULES}/v%2A"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("sent", [1, 2, 3])
 def test_a_run_that_is_killed_leaves_more_protection_and_the_next_one_ends_it(engine: EngineDriver, sent: int) -> None:
     service(engine, {"name": "v1", "create_access_levels": [{"id": 1, "access_level": 40}]})
@@ -108,6 +109,7 @@ def test_a_rule_for_nobody_that_somebody_has_made_is_no_cover(cli_runner: CliRun
     assert all(f'protected tag "{name}" is unmanaged' in planned for name in ("v2*", "v2**", "***", "v1***"))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("spec", "rules"),
     [

@@ -165,6 +165,7 @@ def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder
     assert "cannot be read: file name too long" in folder.faults(".")
 
 
+@pytest.mark.untraced
 def test_a_pipe_that_is_named_is_read() -> None:
     program = "from pathlib import Path; from reconciler.kinds import all_kinds; from reconciler.manifests import *; "
     program += "print(*read_manifests(Inputs([Path('/dev/stdin')], all_kinds())).files)"

@@ -274,6 +274,7 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
 PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(PARTS, PARTS)
 @example("{{{", "}}}")

@@ -260,6 +260,7 @@ PIECES = ["- ", ": ", ", ", "&x ", "*x", "!!str ", "!x", "? ", "---\n", "...\n",
 SNIPPETS = st.lists(st.sampled_from([*"ab:[]{}'\"#|>%1~\\@`\n\t\r\x85\x1b\ud800é", *PIECES]), max_size=25).map("".join)
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(SNIPPETS | st.text(max_size=40))
 @example("a: [\n")

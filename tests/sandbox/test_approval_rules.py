@@ -131,6 +131,7 @@ def test_without_branches_a_rule_holds_for_all(service: SandboxClient, dialect: 
     assert branches(service.ask(f"GET {RULES}/7")) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("name", "required", "sent", "answer"),
     [

@@ -247,6 +247,7 @@ MANY = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("query", "shown"),
     [

@@ -126,6 +126,7 @@ def test_a_change_adds_entries_and_removes_those_with_an_id(acme: SandboxClient)
     assert levels(patch(acme, "a", unprotect_access_level=60)[1], "unprotect") == [40, 60]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("sent", "answer"),
     [

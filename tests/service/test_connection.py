@@ -421,6 +421,7 @@ def test_an_answer_that_is_cut_or_none_at_all_is_lost(raw: bytes) -> None:
 ANYTHING = st.binary(max_size=300)
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     raw=st.one_of(

@@ -129,6 +129,7 @@ def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, mos
     assert gone[-1] == pytest.approx(max((most - 1) * apart - late, 0), abs=1e-6)
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 60), st.lists(st.floats(0, 3), min_size=1, max_size=200))
 def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[float]) -> None:

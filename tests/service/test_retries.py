@@ -46,6 +46,7 @@ def sent(server: Canned) -> list[str]:
     return [request.split(" ")[0] for request in server.requests]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("method", IDEMPOTENT)
 def test_what_may_pass_is_tried_again(method: str, status: int) -> None:
@@ -65,6 +66,7 @@ def test_a_conflict_that_lasts_is_tried_again_once(method: str) -> None:
     assert str(raised.value) == f"{method} x: 409 A rule of this name exists"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 412, 422, 501, 505])
 @pytest.mark.parametrize("method", [*IDEMPOTENT, "POST"])
 def test_what_will_not_pass_is_tried_once(method: str, status: int) -> None:
@@ -314,6 +316,7 @@ def service(sandbox: Sandbox) -> Iterator[Sandbox]:
     sandbox.set_faults([])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("fault", ["reset-before", "reset-after", "truncate", "hang-after,seconds=0.01"])
 def test_a_write_whose_answer_is_lost_is_repeated_unless_it_creates(

@@ -70,6 +70,7 @@ SETTINGS, DELETION = at("approval_settings", "update"), at("trigger_tokens", "de
 ENTRY = at("job_token_scope", "create")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("find", "edit"),
     [

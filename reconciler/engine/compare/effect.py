@@ -1,0 +1,189 @@
+"""The effect of each change on protection: whether it loosens, tightens, or both. Pure; begin with `with_effects`.
+
+A field says which of two values is stricter, and a kind whether an object that is there protects. Where several rules
+hold for one name, what they allow together is compared, before the plan and after it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from reconciler.engine.compare.earlier import by_section
+from reconciler.model.creation import ToCreate
+from reconciler.model.diff import Fields, fields_of
+from reconciler.model.direction import Strictness, by_number, compare_field
+from reconciler.model.endpoints import Collection
+from reconciler.model.entries import ROSTERS, Numbers
+from reconciler.model.in_effect import InEffect, PatternRule
+from reconciler.model.item import Change, Create, Delete, Effect, Update, with_effect
+from reconciler.model.kind import Kind, Kinds
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.resource import Objects
+from reconciler.model.state import Known, LiveState, Vocabulary
+from reconciler.model.targets import Key, Target
+
+Effects = frozenset[Literal["loosens", "tightens"]]
+"""What a change does: one of both, both, or nothing."""
+
+NO_EFFECT: Effects = frozenset()
+LOOSENS: Effects = frozenset({"loosens"})
+TIGHTENS: Effects = frozenset({"tightens"})
+
+EFFECTS: Mapping[Strictness, Effects] = {
+    Strictness.STRICTER: TIGHTENS,
+    Strictness.EQUAL: NO_EFFECT,
+    Strictness.LOOSER: LOOSENS,
+    Strictness.INCOMPARABLE: LOOSENS | TIGHTENS,
+}
+"""By how the later value compares with the earlier one, the effect of the change."""
+
+REVERSED: Mapping[Strictness, Effects] = {
+    Strictness.STRICTER: LOOSENS,
+    Strictness.EQUAL: NO_EFFECT,
+    Strictness.LOOSER: TIGHTENS,
+}
+"""By how a target with an object compares with one without it, the effect of deleting it."""
+
+
+def with_effects(plan: Plan, live: LiveState, kinds: Kinds) -> Plan:
+    """Return a plan in which each change says its effect, given the live objects."""
+    return replace(plan, targets=tuple(_with_effects(target, live, kinds) for target in plan.targets))
+
+
+def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetPlan:
+    changes = {name: own for name, own in by_section(planned).items() if kinds[name].has_directions}
+    # Nothing is protected in a target that does not exist yet.
+    is_new = isinstance(live.absent.get(planned.target.identity), ToCreate)
+    rules = {name: _rules(kinds[name], planned.target, live, own) for name, own in changes.items()}
+
+    def told(change: Change) -> Change:
+        section = change.address.section
+        if section not in rules:
+            return change
+        effects = _effects(change, kinds[section], rules[section])
+        return with_effect(change, _named(effects - LOOSENS if is_new else effects))
+
+    return planned.with_changes(told) if changes else planned
+
+
+def _named(effects: Effects) -> Effect | None:
+    return "both" if len(effects) == 2 else next(iter(effects), None)
+
+
+def _effects(change: Change, kind: Kind, rules: "_RulesTogether | None") -> Effects:
+    part = kind.part(change.address.part)
+    match change:
+        case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
+            # A rotation: the old token and its successor are one.
+            return NO_EFFECT
+        case Create():
+            return rules.effects(change) if rules else EFFECTS[kind.presence(part)]
+        case Delete():
+            return rules.effects(change) & LOOSENS if rules else REVERSED[kind.presence(part)]
+    directions, before, after = part.model.directions, _before(change), _after(change)
+    alone = directions.keys() - (rules.in_effect.fields if rules else ())
+    own = (EFFECTS[compare_field(directions, name, after, before)] for name in alone)
+    return NO_EFFECT.union(rules.effects(change) if rules else NO_EFFECT, *own)
+
+
+def _before(change: Update) -> Fields:
+    """Return all fields of an object before an update, with the spellings that the update has."""
+    return {**change.read.fields, **change.before}
+
+
+def _after(change: Update) -> Fields:
+    return {**change.read.fields, **change.after}
+
+
+@dataclass(frozen=True, slots=True)
+class _RulesTogether:
+    """The rules of a section of a target that hold together, with those of the groups above.
+
+    Attributes:
+        part: their collection.
+        in_effect: how they hold together.
+        numbers: the IDs of the users, groups and keys that they name.
+        before: the rules before the plan; a renamed one by its new name, since a rename means nothing.
+        after: the rules after it.
+    """
+
+    part: Collection
+    in_effect: InEffect
+    numbers: Numbers
+    before: Sequence[PatternRule]
+    after: Sequence[PatternRule]
+
+    def effects(self, change: Change) -> Effects:
+        """Return the effect of a change on what holds for its name, and for each rule's name that its name matches."""
+        name = str(change.address.name)
+        by_itself = self._by_itself(change)
+        effects = NO_EFFECT
+        for each in {name, *(rule.name for rule in self.after if self.in_effect.matches(name, rule.name))}:
+            now, was = (self.in_effect.allowed(rules, each) for rules in (self.after, self.before))
+            between = self._between(now, was)
+            effects |= NO_EFFECT.union(*(between[field] & by_itself[field] for field in between))
+        return effects
+
+    def _by_itself(self, change: Change) -> Mapping[str, Effects]:
+        """Return the effects that a change can have: what another change does is not its own."""
+        if not isinstance(change, Update):
+            return dict.fromkeys(self.in_effect.fields, LOOSENS | TIGHTENS)
+        spelt = (spelt_rule(self.part, "", fields, self.numbers) for fields in (_after(change), _before(change)))
+        return self._between(*(self.in_effect.together([rule.fields]) for rule in spelt))
+
+    def _between(self, after: Fields, before: Fields) -> Mapping[str, Effects]:
+        directions = self.part.model.directions
+        return {field: EFFECTS[compare_field(directions, field, after, before)] for field in self.in_effect.fields}
+
+
+def _rules(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change]) -> _RulesTogether | None:
+    """Return the rules of a section that hold together; None where each one holds by itself."""
+    if kind.in_effect is None:
+        return None
+    part = cast("Collection", kind.parts[0])
+    objects = cast("Objects", live.parts[target, kind.name, part.name])
+    numbers = _numbers(live, target)
+    before = {_key(record.id, record.names): (record.names[0], fields_of(record.resource)) for record in objects.own}
+    after = dict(before)
+    for change in changes:
+        name = change.address.name or ""
+        if isinstance(change, Create):
+            after[name, None] = name, {**_defaults(part), **change.after}
+            continue
+        key = _key(change.read.id, change.read.names)
+        if isinstance(change, Update):
+            before[key], after[key] = (name, _before(change)), (name, _after(change))
+        else:
+            del after[key]
+    above = [(record.names[0], fields_of(record.resource)) for record, _ in objects.inherited]
+    spelt = [
+        [spelt_rule(part, name, fields, numbers) for name, fields in (*own.values(), *above)] for own in (before, after)
+    ]
+    return _RulesTogether(part, kind.in_effect, numbers, *spelt)
+
+
+def _key(number: int | None, names: Sequence[Key]) -> tuple[Key | None, int | None]:
+    return (None, number) if number is not None else (names[0], None)
+
+
+def _defaults(part: Collection) -> Fields:
+    """Return the fields that a new object has where its creation does not say them."""
+    return part.model.model_construct().model_dump(mode="json")
+
+
+def spelt_rule(part: Collection, name: Key, fields: Fields, numbers: Numbers) -> PatternRule:
+    """Return a rule with the numbers of those whom it names, as far as they are known."""
+    return PatternRule(
+        str(name), {**fields} | {field: by_number(fields.get(field), numbers) for field in part.relations.entries}
+    )
+
+
+def _numbers(live: LiveState, target: Target) -> Numbers:
+    """Return the IDs of all users, groups and keys that were looked up for a target."""
+    lists = {
+        who: live.names.get(Vocabulary(target, roster.suffix, roster.key, roster.id_key, roster.within))
+        for who, roster in ROSTERS.items()
+    }
+    return {
+        (who, name): ids[0] for who, known in lists.items() if isinstance(known, Known) for name, ids in known.items()
+    }
