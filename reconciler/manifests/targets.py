@@ -1,6 +1,5 @@
 """The targets: each composed of its documents, merged and checked by itself."""
 
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -161,7 +160,9 @@ def _other_branches(
         for _, layers in composition.sets if isinstance(branch, str) and merged else ():
             for layer, section, name in _branch_names(layers, merged.stack.specs):
                 usual |= {(layer, section, branch)}
-                if not any(_stands_for(key, branch) for key in merged.stack.sections.get(section, ())):
+                rules = merged.stack.specs[section].kind.in_effect
+                names = merged.stack.sections.get(section, ())
+                if rules is None or not any(rules.matches(key, branch) for key in names):
                     others.setdefault((layer, section, name), []).append(f"{composition.path} ({branch})")
     for (layer, section, name), projects in others.items():
         if name == USUAL_NAME or (layer, section, name) in usual:
@@ -179,11 +180,6 @@ def _branch_names(layers: Iterable[Layer], specs: SectionSpecs) -> Iterator[tupl
             for name in names:
                 if declared[name] is not None and not set("*{") & set(name):
                     yield layer, section, name
-
-
-def _stands_for(name: str, branch: str) -> bool:
-    """Return whether a name, in which `*` stands for anything, is that of a branch or matches it."""
-    return re.fullmatch(".*".join(map(re.escape, name.split("*"))), branch) is not None
 
 
 def _compose(index: Index, shown: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:

@@ -389,3 +389,32 @@ def test_a_set_that_names_the_default_branch_of_some_is_warned_of_the_others(cli
     assert "3 projects have another default branch, such as acme/api (main)" in cli_runner("plan").err
     cli_runner.write("manifests/set.yaml", named.replace('"main"', "stable"))
     assert cli_runner("plan").err == ""
+
+
+def test_what_is_exported_as_a_set_protects_the_default_branch_of_each_project(cli_runner: CliRunner) -> None:
+    projects(cli_runner)
+    state = cli_runner.sandbox.state()
+    for project in state["projects"]:
+        project["protected_branches"] = [{"name": project["default_branch"], "allow_force_push": False}]
+        project["approval_rules"] = [
+            {"name": "Security", "rule_type": "regular", "approvals_required": 1, "users": ["ada"]}
+        ]
+    state["projects"][2]["protected_branches"][0]["allow_force_push"] = True
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("export --group acme --as-set -o manifests --section protected_branches")
+    assert (done.code, sorted(done.out.splitlines())) == (
+        0,
+        [f"manifests/acme{end}.yaml" for end in (".profile", ".set", "", "/web")],
+    )
+    declared = '  protected_branches:\n    "{default_branch}":\n'
+    assert declared in (cli_runner.folder / "manifests/acme.profile.yaml").read_text()
+    assert (
+        '    "{default_branch}": {allow_force_push: true}\n'
+        in (cli_runner.folder / "manifests/acme/web.yaml").read_text()
+    )
+    assert cli_runner("plan").out == "No changes: 4 targets are in order. 5 requests were made to plan.\n"
+    # the folder is read again, with what is known by then
+    again = cli_runner("export --group acme --as-set -o manifests --section protected_branches")
+    assert (again.code, again.out) == (0, "")
+    one = cli_runner("export --project acme/web -o manifests --section protected_branches")
+    assert (one.code, one.out) == (0, "")
