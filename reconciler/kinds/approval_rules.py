@@ -142,7 +142,7 @@ class ApprovalRule(Item):
     branches: Branches = Field(
         default="any",
         description="Names of rules in `protected_branches`, of the project or its top-level group; or a word: "
-        "`protected` for all protected branches, `any` for all branches.",
+        "`protected` for all protected branches, `any` for all branches. `{default_branch}` is the project's own.",
         examples=[["main"]],
     )
 

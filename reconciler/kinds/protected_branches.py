@@ -243,7 +243,7 @@ KIND = Kind(
         "group_protected_branches",
         "group_branch_protection",
     ),
-    summary="Who may push to, merge into and unprotect branches, by name or wildcard.",
+    summary="Who may push to, merge into and unprotect branches, by name, wildcard or `{default_branch}`.",
     models={Level.GROUP: dict[str, GroupProtectedBranch | None], Level.PROJECT: dict[str, ProtectedBranch | None]},
     parts=(BRANCHES,),
     trace=trace,

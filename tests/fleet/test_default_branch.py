@@ -412,7 +412,7 @@ def test_what_is_exported_as_a_set_protects_the_default_branch_of_each_project(c
         '    "{default_branch}": {allow_force_push: true}\n'
         in (cli_runner.folder / "manifests/acme/web.yaml").read_text()
     )
-    assert cli_runner("plan").out == "No changes: 4 targets are in order. 5 requests were made to plan.\n"
+    assert cli_runner("plan").out == "No changes: 5 targets are in order. 6 requests were made to plan.\n"
     # the folder is read again, with what is known by then
     again = cli_runner("export --group acme --as-set -o manifests --section protected_branches")
     assert (again.code, again.out) == (0, "")
