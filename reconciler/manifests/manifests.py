@@ -16,7 +16,7 @@ from reconciler.manifests.creation import Surroundings, unordered
 from reconciler.manifests.diagnostics import Diagnostics
 from reconciler.manifests.exceptions import endings
 from reconciler.manifests.index import Index, everywhere, nowhere
-from reconciler.manifests.layers import UNMANAGED, Layer, Stack, section_specs
+from reconciler.manifests.layers import AT_LEAST, UNMANAGED, Layer, Stack, section_specs
 from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import (
@@ -385,6 +385,8 @@ def _canonical(merged: MergedTarget) -> list[Any]:
         for key in spec.lists:
             if key in section and spec.merges_as_set(key):
                 sections[name] = {**sections[name], key: sorted(section[key], key=str)}
+    written = (section.written or section for section in desired.sections)
+    minimums = {section.kind: section.minimums for section in written if section.at_least}
     exceptions = [
         [
             each.section,
@@ -401,4 +403,5 @@ def _canonical(merged: MergedTarget) -> list[Any]:
         *([sorted(exceptions)] if exceptions else []),
         *([unordered(desired.creation)] if desired.creation else []),
         *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
+        *([{AT_LEAST: minimums}] if minimums else []),
     ]

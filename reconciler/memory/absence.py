@@ -392,9 +392,7 @@ def _declared(
     target: DesiredTarget, object_line: ObjectLine, *, as_written: bool
 ) -> Iterable[tuple[Key, Resource | None]]:
     sections = (section for section in target.sections if section.kind == object_line.section)
-    wanted = (
-        ((section.written if as_written else None) or section.wanted).get(object_line.part) for section in sections
-    )
+    wanted = (((as_written and section.written) or section).wanted.get(object_line.part) for section in sections)
     return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
 
 

@@ -38,13 +38,16 @@ def digest_of(target: DesiredTarget) -> str:
         ]
         for exception in target.exceptions
     )
+    sections = [section.written or section for section in target.sections]
     content = {
-        "sections": {section.kind: _section(section) for section in target.sections},
-        "prune": sorted(section.kind for section in target.sections if section.prune),
+        "sections": {section.kind: _section(section) for section in sections},
+        "prune": sorted(section.kind for section in sections if section.prune),
         "unmanaged": sorted(target.unmanaged),
         "exceptions": exceptions,
         "creation": _creation(target),
     }
+    minimums = {section.kind: section.minimums for section in sections if section.at_least}
+    content |= {"at_least": minimums} if minimums else {}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -109,7 +112,7 @@ def _rotations(
 
 
 def _section(section: Section) -> dict[str, Any]:
-    return {name: _part(wanted) for name, wanted in (section.written or section.wanted).items()}
+    return {name: _part(wanted) for name, wanted in section.wanted.items()}
 
 
 def _part(declaration: Wanted) -> Any:

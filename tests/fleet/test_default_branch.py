@@ -418,3 +418,21 @@ def test_what_is_exported_as_a_set_protects_the_default_branch_of_each_project(c
     assert (again.code, again.out) == (0, "")
     one = cli_runner("export --project acme/web -o manifests --section protected_branches")
     assert (one.code, one.out) == (0, "")
+
+
+def test_a_minimum_holds_the_branch_of_that_name(cli_runner: CliRunner, git: Repository) -> None:
+    projects(cli_runner)
+    at_least = '{name: all, at_least: {protected_branches: ["{default_branch}"]}}'
+    cli_runner.write("manifests/set.yaml", SET.replace("{name: all}", at_least))
+    own = DOCUMENT.replace("{default_branch}", "main").replace("false", "true")
+    cli_runner.write("manifests/a.yaml", own)
+    done = cli_runner("plan --section protected_branches")
+    assert done.code == 3
+    assert "project acme/api\n  ! protected_branches: the default branch is main; manifests/a.yaml:5:" in done.out
+    assert "set all (manifests/set.yaml:3:" in done.out
+    assert "Plan: 3 to create, 1 problem." in done.out
+    cli_runner.write("manifests/a.yaml", own.replace("allow_force_push: true", "code_owner_approval_required: true"))
+    git.commit()
+    assert cli_runner("apply --yes").code == 0
+    rename(cli_runner, "next", number=1)
+    assert cli_runner("plan --since applied").out.startswith("Nothing to do")
