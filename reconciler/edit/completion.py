@@ -55,7 +55,8 @@ def checked(stack: Stack, name: str) -> Iterator[Section]:
     spec, pruned = stack.specs[name], name in stack.prune
     checked, _ = check_section(stack, spec, stack.target)
     if checked is not None:
-        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+        released = stack.released.get(name, {})
+        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned, released=released)
 
 
 def readable(candidates: Iterable[Section], live: LiveState) -> Iterator[Section]:

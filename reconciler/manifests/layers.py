@@ -5,10 +5,10 @@ of each section of a spec: how its values are normalized, checked, and merged; t
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -18,7 +18,7 @@ from reconciler.model.creation import Creation
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds, unknown_kind
 from reconciler.model.resource import Resource
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, one
 
 NAMES = ("path", "name", "namespace")
@@ -123,6 +123,26 @@ UNMANAGED = "unmanaged"
 
 NO_SECTIONS: frozenset[str] = frozenset()
 
+Released = Mapping[str, Mapping[Key, Key | None]]
+"""By part of a section, the names of objects that a document leaves alone, each with the name by which layers declare
+the object; None if they do not."""
+
+
+class LetGo(NamedTuple):
+    """An object that a target's own document leaves alone, whatever its profiles and sets declare.
+
+    Attributes:
+        steps: to its name, from the document's spec.
+        section: its section.
+        part: the collection.
+        name: as written in a layer; as the target has it in a stack.
+    """
+
+    steps: Steps
+    section: str
+    part: str
+    name: Key
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SectionSpec:
@@ -180,6 +200,35 @@ class SectionSpec:
             return f"{{path}}{literal(key[len(path) :])}"
         return str(literal(key))
 
+    def without(self, section_value: Any, names_by_part: Mapping[str, Set[Key]]) -> tuple[Any, Released]:
+        """Return a section without the items of some names, and all names that these items have or had.
+
+        A former name that is the name of an item that stays is not among them.
+
+        Args:
+            section_value: as the target has it.
+            names_by_part: the names, by part.
+        """
+        released: dict[str, dict[Key, Key | None]] = {
+            part: dict.fromkeys(names) for part, names in names_by_part.items()
+        }
+        if not isinstance(section_value, dict):
+            return section_value, released
+        if self.items is not None:
+            names = names_by_part.get(self.items.name, frozenset())
+            called = {key: {key, *_former_names(value)} for key, value in section_value.items()}
+            left = {key: value for key, value in section_value.items() if names.isdisjoint(called[key])}
+            more = {name: key for key in section_value if key not in left for name in called[key] - left.keys()}
+            return left, {self.items.name: {**dict.fromkeys(names), **more}}
+        left = dict(section_value)
+        for part, names in names_by_part.items():
+            entries, identity = section_value.get(part), self.lists[part].identity
+            if isinstance(entries, list):
+                gone = [entry for entry in entries if isinstance(entry, str | int) and identity(entry) in names]
+                left[part] = [entry for entry in entries if entry not in gone]
+                released[part].update((identity(entry), entry) for entry in gone)
+        return left, released
+
     def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
         return _normalize_name(self.lists[field], list_entry, values)
@@ -209,6 +258,12 @@ def _normalize_name(collection: Collection, raw_name: Any, values: Placeholders 
     if not isinstance(raw_name, str):
         return fill_all(raw_name, values)
     return collection.names.canonical(fill(raw_name, values, in_lower_case=collection.names.lowers_placeholders))
+
+
+def _former_names(item_value: Any) -> list[Key]:
+    """Return the former names of an item; what is wrong in its place is left out."""
+    olds = item_value.get(OLD_NAMES) if isinstance(item_value, dict) else None
+    return [old for old in (olds if isinstance(olds, list) else [olds]) if isinstance(old, str)]
 
 
 def _overlay(lower: Any, upper: Any) -> Any:
@@ -274,6 +329,7 @@ class Layer:
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
         unmanaged: the sections that a target's own document leaves alone.
+        let_go: single objects that it leaves alone.
         profiles: the names of what is merged beneath it.
         labels: of its target, or of its projects.
     """
@@ -286,6 +342,7 @@ class Layer:
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
     profiles: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -329,6 +386,8 @@ class Stack:
         values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
+        let_go: the single objects that it leaves alone; `sections` are without them.
+        released: by section, all names that these have or had.
     """
 
     target: Target
@@ -338,6 +397,8 @@ class Stack:
     values: Placeholders | None
     specs: SectionSpecs
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
+    released: Mapping[str, Released] = field(default_factory=dict)
 
     @property
     def sets_prune(self) -> bool:
@@ -348,6 +409,20 @@ class Stack:
     def has_locks(self) -> bool:
         """Whether any layer locks anything."""
         return any(layer.locks for layer in self.layers)
+
+    def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
+        """Return whether the target's own document leaves an object alone.
+
+        Args:
+            section: its section.
+            name: its name.
+            list_name: the list of names that it is in; empty for an item.
+        """
+        if section in self.unmanaged:
+            return True
+        items = self.specs[section].items
+        collection = self.specs[section].lists[list_name] if items is None else items
+        return collection.identity(name) in self.released.get(section, {}).get(collection.name, ())
 
     def under(self, *layers: Layer) -> "Stack":
         """Merge further layers over this, without the sections that the target's level does not have."""
@@ -361,7 +436,19 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        return replace(self, layers=self.layers + layers, sections=ordered, prune=prune)
+        released = dict(self.released)
+        for name, names_by_part in self._let_go_names.items():
+            ordered[name], released[name] = self.specs[name].without(ordered.get(name), names_by_part)
+        ordered = {name: section for name, section in ordered.items() if section is not None}
+        return replace(self, layers=self.layers + layers, sections=ordered, prune=prune, released=released)
+
+    @property
+    def _let_go_names(self) -> Mapping[str, Mapping[str, Set[Key]]]:
+        """The identities of the single objects that are left alone, by section and part."""
+        names: dict[str, dict[str, set[Key]]] = {}
+        for each in self.let_go:
+            names.setdefault(each.section, {}).setdefault(each.part, set()).add(each.name)
+        return names
 
     def of(self, *layers: Layer) -> "Stack":
         """Merge these layers alone, for the same target."""
@@ -374,6 +461,17 @@ def stacked(
     specs: SectionSpecs,
     values: Placeholders | None = None,
     unmanaged: frozenset[str] = NO_SECTIONS,
+    *,
+    let_go: Iterable[LetGo] = (),
 ) -> Stack:
-    """Merge some layers, lowest first."""
-    return Stack(target, (), {}, [], values, specs, unmanaged).under(*layers)
+    """Merge some layers, lowest first; what is left alone is as the target's own document writes it."""
+    named = tuple(each._replace(name=_let_go_name(each, specs, values)) for each in let_go)
+    return Stack(target, (), {}, [], values, specs, unmanaged, named).under(*layers)
+
+
+def _let_go_name(let_go: LetGo, specs: SectionSpecs, values: Placeholders | None) -> Key:
+    """Return the identity of an object that is left alone."""
+    spec = specs[let_go.section]
+    if spec.items is not None:
+        return spec.items.identity(spec.normalize_key(str(let_go.name), values))
+    return spec.lists[let_go.part].identity(spec.normalize_entry(let_go.part, let_go.name, values))

@@ -13,9 +13,11 @@ from reconciler.manifests.index import Index
 from reconciler.manifests.layers import (
     MOST_FILLED,
     PRUNE,
+    UNMANAGED,
     DeclaredSet,
     DeclaredTarget,
     Layer,
+    LetGo,
     Placeholders,
     Stack,
     level_error,
@@ -26,7 +28,7 @@ from reconciler.manifests.locks import broken_locks, differences
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.trace import find
+from reconciler.manifests.trace import Declaration, find, traced
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
@@ -238,18 +240,21 @@ def _merge(
         return before
     if not _is_mergeable(composition, layers, values, index, diagnostics):
         return None
-    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
+    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged, let_go=layers[-1].let_go)
+    beside, broken = [*_declared_beside(whole)], [*broken_locks(whole)] if whole.has_locks else []
+    for diagnostic in beside:
+        diagnostics.add(diagnostic, layers[-1].document, target)
     for layer in layers:
         # A target's own document has been read for its level.
         for diagnostic, by in _misfits(layer, whole) if layer.title or layer.placeholders else ():
             diagnostics.add(diagnostic, layer.document, by)
-    for layer, error in broken_locks(whole) if whole.has_locks else ():
+    for layer, error in broken:
         if index.binds(target, error.steps):
             diagnostics.add(error.below("spec"), layer.document, target)
     sets = composition.sets
     for wanted, conflict in _set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
         diagnostics.add(conflict, wanted)
-    told: list[Diagnostic] = []
+    told = [] if beside or broken else [*_remarks_about_let_go(whole)]
     sections = tuple(_sections(whole, told))
     return MergedTarget(DesiredTarget(target, sections), whole, tuple(told))
 
@@ -291,6 +296,43 @@ def _misfits(layer: Layer, stack: Stack) -> Iterator[tuple[Diagnostic, Target | 
             yield from ((diagnostic, None) for diagnostic in clashing)
 
 
+def _declared_beside(stack: Stack) -> Iterator[Diagnostic]:
+    """Yield an error for each object that the target's own document declares, although it leaves it alone."""
+    own = stack.layers[-1]
+    for each in stack.let_go:
+        for declaration in _declaring(own, each, stack):
+            place = own.document.find(("spec", *each.steps))
+            message = f"this is declared here and {UNMANAGED} at {place}: one of the two has to go"
+            at_key = stack.specs[each.section].items is not None
+            yield Diagnostic(("spec", *declaration.steps), message, at_key=at_key)
+
+
+def _declaring(layer: Layer, let_go: LetGo, stack: Stack) -> Iterator[Declaration]:
+    """Yield the declarations by which a layer declares an object that is left alone."""
+    spec = stack.specs[let_go.section]
+    declared = traced(layer, spec, stack.values) if let_go.section in layer.sections else {}
+    name = stack.released[let_go.section][let_go.part][let_go.name]
+    for steps, declaration in declared.items():
+        is_item = steps[1:] == (name,)
+        is_entry = steps[1:2] == (let_go.part,) and len(steps) == 3 and declaration.value == name
+        if is_item or is_entry:
+            yield declaration
+
+
+def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
+    """Yield advice about each object that is left alone: whether the line that says so has to stay."""
+    for each in stack.let_go:
+        steps: Steps = ("spec", *each.steps)
+        if each.section in stack.prune:
+            place = find(stack, (PRUNE, stack.prune.index(each.section)))[1].line
+            yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
+        elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
+            yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
+        else:
+            message = "once an apply has released this object, this line may go: no profile and no set declares it"
+            yield Diagnostic(steps, message, "advice")
+
+
 def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
     """Yield the sections of a target that have no errors; add what is to be said of all of them."""
     target = stack.target
@@ -300,7 +342,8 @@ def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         told += problems
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
+            released = stack.released.get(name, {})
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, released)
     for number, name in enumerate(stack.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
@@ -375,7 +418,8 @@ def _set_conflicts(
     """
     for priority, group in groupby(sets, key=lambda part: part[0].priority):
         equals = [layers for _, layers in group]
-        key: tuple[int | str, ...] = (*map(id, equals), *sorted(stack.unmanaged))
+        let_go = (f"{each.section}/{each.part}/{each.name!r}" for each in stack.let_go)
+        key: tuple[int | str, ...] = (*map(id, equals), *sorted(stack.unmanaged), *let_go)
         if len(equals) == 1 or key in compared:
             continue
         if not any(layer.placeholders for layers in equals for layer in layers):

@@ -9,7 +9,7 @@ from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Objects, Wanted
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.system import clock
 
 
@@ -23,6 +23,8 @@ class Section:
         wanted: by part, what is declared; parts that are not declared are absent.
         prune: whether the section is authoritative: what is not listed is deleted.
         own: whether the target's own document declares some of it, and not only its profiles and sets.
+        released: by part, the names of objects that its document leaves alone, whatever its profiles and sets declare;
+            each with the name by which these declare the object, or None.
     """
 
     target: Target
@@ -30,6 +32,7 @@ class Section:
     wanted: Mapping[str, Wanted]
     prune: bool = False
     own: bool = field(default=True, compare=False)
+    released: Mapping[str, Mapping[Key, Key | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
