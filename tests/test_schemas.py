@@ -289,7 +289,7 @@ WHERE_THEY_HOLD = {
     "StoredCreated": {"below", "numbers", "read_only"},
     "StoredDelete": {"effect", "notes", "outcome", "part", "successor_id"},
     "StoredFinding": {"data", "part"},
-    "StoredKeep": {"adopted", "after", "id", "owner", "part", "prune"},
+    "StoredKeep": {"adopted", "after", "at_least", "id", "owner", "part", "prune"},
     "StoredNote": {"data"},
     "StoredOutcome": {"created", "unconfirmed"},
     "StoredRead": {"below", "numbers", "read_only"},

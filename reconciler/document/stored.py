@@ -198,6 +198,8 @@ class StoredKeep(StoredAddress):
     """Whether it is an object that the inventory has never listed: somebody else may have created it."""
     owner: NotRequired[str]
     """Username of its owner, if that is somebody else and the service shows it."""
+    at_least: NotRequired[list[str]]
+    """Of such a section, the fields that may be stricter."""
 
 
 class StoredFinding(StoredAddress):
@@ -440,12 +442,13 @@ def _stored(item: Item) -> dict[str, Json]:
         case Outcome():
             return {**_stored_change(item.change), "outcome": _stored_outcome(item)}
         case Keep():
-            known = {
+            known: dict[str, Json] = {
                 "id": item.id,
                 "after": dict(item.after) if item.id is None else None,
                 "prune": item.prune or None,
                 "adopted": item.adopted or None,
                 "owner": item.owner or None,
+                "at_least": [*item.at_least] or None,
             }
             return {**_stored_address(item.address), "action": "keep", **_given(known)}
         case Finding():
@@ -621,6 +624,7 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
             stored.get("prune", False),
             stored.get("adopted", False),
             stored.get("owner", ""),
+            tuple(stored.get("at_least", ())),
         )
     change = with_effect(_change(stored, where, number), stored.get("effect"))
     if "outcome" not in stored:

@@ -304,7 +304,7 @@ def departures(
         inventory: the list.
         declared_parts: target, section and part of all that the manifests declare, whatever the run selects.
         released: target and section of what the documents of targets leave alone.
-        single_objects: the lines of single objects that they leave alone, each with whether they have to go on saying so.
+        single_objects: the lines of single objects that they leave alone, each with whether they must go on saying so.
         unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
             could not be listed.
     """

@@ -82,6 +82,7 @@ CODES: Mapping[str, Code] = {
     # notes on changes
     "effect": Code("effect on protection", shown="never"),
     "hint": Code("hint", separates=True),
+    "at_least": Code("minimum", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),
     "loss": Code("loss", shown="verbose"),
     "page": Code("web page", shown="never"),

@@ -170,6 +170,7 @@ spec: {milestones: {m1: {state: active}}, job_token_scope: {projects: [acme/api]
 """
 
 
+@pytest.mark.untraced
 def test_a_document_with_a_warning_is_changed_like_any_other(seven: CliRunner) -> None:
     seven.write("manifests/api.yaml", MISSPELT)
     with_allow(seven, {"api": True})

@@ -189,6 +189,7 @@ spec: {milestones: {renamed: {renamed_from: old}}}
 """
 
 
+@pytest.mark.untraced
 def test_each_difference_has_an_exception_of_its_own_kind(cli_runner: CliRunner) -> None:
     live = {
         "job_token_scope": {**SCOPE, "inbound_enabled": True},

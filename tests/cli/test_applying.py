@@ -118,6 +118,7 @@ def test_colour_is_for_terminals_unless_it_is_wanted_or_not(
     assert is_coloured("plan --color always")
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     done = cli_runner("apply --plan plan.json --yes --report json=report.json")

@@ -38,6 +38,7 @@ def test_the_short_help_of_every_command_fits_on_a_screen_with_one_example(name:
     assert lines[-1] == f"Everything: reconciler {name} --help"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", ["validate", "doctor", "apply", "plan"])
 def test_help_offers_the_formats_that_the_command_takes(name: str, cli_runner: CliRunner) -> None:
     offered = cli_runner(f"{name} --help").out.partition("--format [")[2].partition("]")[0].split("|")

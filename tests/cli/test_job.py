@@ -108,6 +108,7 @@ def test_a_merge_request_is_compared_with_its_target_and_other_plans_with_what_w
     assert cli_runner("plan").code == 0
 
 
+@pytest.mark.untraced
 def test_a_plan_of_the_default_branch_comes_with_the_pipeline_that_applies_it(
     cli_runner: CliRunner, job: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_token_expires_by_the_service_s_clock(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_a_canary_is_as_long_as_the_service_says(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {v1: {}}}")
     assert cli_runner("apply --yes --canary acme/api --report json=report.json").code == 0

@@ -428,6 +428,7 @@ def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_m
     assert told(done)[0].startswith("! project acme/api: is the same project as project 100 (")
 
 
+@pytest.mark.untraced
 def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_labels(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["groups"][0]["visibility"] = "public"

@@ -211,6 +211,7 @@ def test_what_nothing_verifies_is_recorded_though_the_list_was_read_before(user:
     assert [each.name for each in user.stored().inventory.objects.values()] == ["nightly"]
 
 
+@pytest.mark.untraced
 def test_a_target_that_is_only_tried_again_and_declared_no_more_keeps_what_is_listed(user: User) -> None:
     user.git.commit()
     user.run.sandbox.set_faults(["status=403,method=POST,match=/milestones"])
@@ -224,6 +225,7 @@ def test_a_target_that_is_only_tried_again_and_declared_no_more_keeps_what_is_li
     assert (tried.code, now.objects, now.targets) == (3, before.objects, before.targets)
 
 
+@pytest.mark.untraced
 def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) -> None:
     user.run.project("{trigger_tokens: {nightly: {}}}")
     user.git.commit()

@@ -98,6 +98,7 @@ def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRu
     assert cli_runner("show plan.json").out == done.out
 
 
+@pytest.mark.untraced
 def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(cli_runner: CliRunner) -> None:
     holding(cli_runner, 12, 0)
     cli_runner.project(PRUNED)

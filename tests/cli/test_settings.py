@@ -563,6 +563,7 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(cli_runner: CliRun
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("raw", "said"),
     [

@@ -143,6 +143,7 @@ def test_the_front_pages_name_the_first_commands_and_every_page() -> None:
     assert pages - {link.partition("#")[0] for link in front} == set()
 
 
+@pytest.mark.untraced
 def test_the_picture_is_as_wide_as_its_text() -> None:
     plain = re.sub(r"\x1b\[[\d;]*m", "", the_plan())
     assert max(map(len, plain.splitlines())) <= COLUMNS

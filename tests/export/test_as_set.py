@@ -218,6 +218,7 @@ def test_nothing_is_written_through_a_link(cli_runner: CliRunner, tmp_path: Path
     assert [*Path("out").iterdir()] == [Path("out/acme")]
 
 
+@pytest.mark.untraced
 def test_all_fields_are_written_if_that_is_asked_for(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed"))
     assert cli_runner("export --group acme --as-set --all-fields -o out --section milestones").code == 0
@@ -272,6 +273,7 @@ def test_each_of_several_groups_becomes_a_set_unless_another_one_contains_it(cli
     assert cli_runner(f"export {groups} --as-set -o out {sections}").out == ""
 
 
+@pytest.mark.untraced
 def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed", {"id": 121, "path": "acme/odd path"}))
     assert cli_runner(f"export --group acme --as-set -o out --section {RULES}").code == 0
@@ -281,6 +283,7 @@ def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: Cl
     assert cli_runner("drift out").code == 0
 
 
+@pytest.mark.untraced
 def test_projects_that_other_manifests_cover_are_not_in_the_set(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed"))
     theirs = cli_runner.write(

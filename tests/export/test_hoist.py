@@ -106,6 +106,7 @@ def test_one_of_five_may_differ_and_says_how(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_two_of_five_are_too_many(cli_runner: CliRunner) -> None:
     other = {"milestones": [{"title": "2.0"}]}
     service(cli_runner, web=other, api=other)
@@ -124,6 +125,7 @@ def test_what_a_document_could_not_take_back_must_be_common_to_all(cli_runner: C
     assert files["acme/api.yaml"].endswith("    groups:\n      - acme/tools\n")
 
 
+@pytest.mark.untraced
 def test_one_of_which_a_shared_section_cannot_be_read_stays_without_the_profile(cli_runner: CliRunner) -> None:
     service(cli_runner, web={"container_registry_enabled": False})
     done = cli_runner(f"export --group acme -o out --hoist --section milestones --section {RULES}")
@@ -156,6 +158,7 @@ def test_settings_that_hold_settings_are_shared_one_by_one(cli_runner: CliRunner
     )
 
 
+@pytest.mark.untraced
 def test_a_pattern_that_is_not_below_the_project_is_shared_as_it_is(cli_runner: CliRunner) -> None:
     rule = {RULES: [{"repository_path_pattern": "acme/old/x*", "minimum_access_level_for_push": "owner"}]}
     service(cli_runner, api=rule, lib=rule, more=rule, web=rule, cli=rule)

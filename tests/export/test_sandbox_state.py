@@ -161,6 +161,7 @@ def test_a_copy_has_whom_the_rules_name(cli_runner: CliRunner, monkeypatch: pyte
     assert cli_runner("plan out") == there
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_rotates_the_tokens_that_the_service_would_rotate_and_once_only(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

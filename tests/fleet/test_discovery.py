@@ -64,6 +64,7 @@ def archived(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(cli_runner: CliRunner) -> None:
     archived(cli_runner)
     cli_runner.write("manifests/sets.yaml", SETS)

@@ -193,6 +193,7 @@ def test_without_git_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert refusal("HEAD") == "--since needs git, which is not installed here"
 
 
+@pytest.mark.untraced
 def test_a_shallow_clone_says_how_to_get_more(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {}}")
     first = git.commit()

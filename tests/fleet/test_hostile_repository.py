@@ -256,6 +256,7 @@ def test_variables_of_git_do_not_change_what_is_read(
     assert not (cli_runner.folder / "trace").exists()
 
 
+@pytest.mark.untraced
 def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, cli_runner: CliRunner) -> None:
     first = trap.git.git("rev-parse", "HEAD")
     trap.git.git("replace", first, trap.git.commit())

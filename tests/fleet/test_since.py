@@ -67,6 +67,7 @@ def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(
     assert cli_runner("drift").code == 2
 
 
+@pytest.mark.untraced
 def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
     cli_runner.write("manifests/api.yaml", USING)
@@ -81,6 +82,7 @@ def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Re
     )
 
 
+@pytest.mark.untraced
 def test_a_profile_may_stand_in_another_file_than_before(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/api.yaml", f"{PROFILE.format(spec='{a: {}}')}---\n{USING}")
     cli_runner.write("manifests/lib.yaml", USING.replace("acme/api", "acme/lib"))
@@ -95,6 +97,7 @@ def test_a_profile_may_stand_in_another_file_than_before(cli_runner: CliRunner, 
     assert cli_runner("plan --since HEAD").out == NOTHING.replace(": no target was", " in the 2 targets")
 
 
+@pytest.mark.untraced
 def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "old"}])
     cli_runner.project("{milestones: {old: {}}}")
@@ -105,6 +108,7 @@ def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None
     )
 
 
+@pytest.mark.untraced
 def test_manifests_may_be_renamed_moved_and_split(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -324,6 +328,7 @@ def left_out(cli_runner: CliRunner, line: str) -> tuple[int, str, list[str]]:
     return done.code, done.changes, [each for each in done.err.splitlines() if not each.startswith(" ")]
 
 
+@pytest.mark.untraced
 def test_what_was_not_valid_then_is_left_out(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     cli_runner.project("{milestones: {a: {}, b: {}}, milestone: {}}")
@@ -342,6 +347,7 @@ def test_what_was_not_valid_then_is_left_out(cli_runner: CliRunner, git: Reposit
     ]
 
 
+@pytest.mark.untraced
 def test_what_depends_on_a_profile_that_was_not_valid_is_left_out_too(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     cli_runner.write("manifests/base.yaml", PROFILE.format(spec="{a: {}, b: {stat: closed}}"))
@@ -428,6 +434,7 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     assert cli_runner("plan --selector team=core --retry-failed report.json").code == 0
 
 
+@pytest.mark.untraced
 def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repository) -> None:
     def declare(until: str, reason: str) -> None:
         exception = f"{{section: milestones, item: a, until: {until}, reason: {reason}}}"

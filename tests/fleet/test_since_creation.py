@@ -57,6 +57,7 @@ def test_the_creation_of_a_target_changes_with_its_document_and_its_archive(
 UNCHANGED = "Nothing to do in the 1 target looked at. {} requests were made to plan.\n"
 
 
+@pytest.mark.untraced
 def test_a_document_that_goes_leaves_the_target_without_its_objects(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {'1.0': {}}}")
     file = cli_runner.folder / "manifests/project.yaml"

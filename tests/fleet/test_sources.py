@@ -127,6 +127,7 @@ def test_a_checkout_that_is_behind_does_not_tell_what_was_not_applied(
     assert sources(cli_runner, "drift") == {"a": None if is_behind else "pending"}
 
 
+@pytest.mark.untraced
 def test_an_apply_that_was_not_complete_tells_nothing(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}, trigger_tokens: {t: null}}")
     git.commit()

@@ -215,6 +215,7 @@ def test_what_only_time_changes_comes_up(user: Checkout) -> None:
     assert user.live("acme/lib", "trigger_tokens", "description") == ["t", "t"]
 
 
+@pytest.mark.untraced
 def test_an_uncommitted_reconciler_yaml_is_no_commit(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")

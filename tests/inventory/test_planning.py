@@ -187,6 +187,7 @@ def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
     assert "this checkout is sparse" in cli_runner("plan").out
 
 
+@pytest.mark.untraced
 def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     assert "has no remote 'origin'" in cli_runner("plan").err
 
 
+@pytest.mark.untraced
 def test_the_list_of_another_service_is_not_used(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {}}")
     git.commit()
@@ -259,6 +261,7 @@ def test_without_git_there_is_none_and_the_rest_is_done(cli_runner: CliRunner, m
     assert [*live(cli_runner)] == ["one"]
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("git")
 def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {one: {}}}")
@@ -268,6 +271,7 @@ def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> Non
     assert "declared at 1a1a1a1, which this branch does not contain" in cli_runner("plan").out
 
 
+@pytest.mark.untraced
 def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()

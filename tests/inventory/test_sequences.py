@@ -364,6 +364,7 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
     assert user.apply() == (0, [])
 
 
+@pytest.mark.untraced
 def test_another_host_that_the_checkout_names_gets_nothing(clone: Checkout) -> None:
     other = clone.git.folder.parent / "other.git"
     clone.git.git("init", "--quiet", "--bare", str(other))

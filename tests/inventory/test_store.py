@@ -182,6 +182,7 @@ def test_a_server_without_push_options_is_asked_once_more_without(server: GitSer
     assert server.last() == commit
 
 
+@pytest.mark.untraced
 def test_the_push_skips_pipelines(server: GitServer, checkout: Repository) -> None:
     hook = server.folder / REPOSITORY / "hooks" / "pre-receive"
     hook.write_text('#!/bin/sh\necho "$GIT_PUSH_OPTION_0" > options\n')
@@ -329,6 +330,7 @@ def test_a_branch_with_anything_else_is_not_read(checkout: Repository, files: di
     assert said in str(raised.value)
 
 
+@pytest.mark.untraced
 def test_without_a_remote_the_branch_is_in_this_repository(checkout: Repository) -> None:
     """No branch is checked out for it, and the working tree stays as it is."""
     checkout.git("config", "user.name", "Ada <Lovelace>")
@@ -362,6 +364,7 @@ def test_a_repository_that_takes_no_objects_is_told(checkout: Repository) -> Non
             store(place).write(first, adding(1), MESSAGE)
 
 
+@pytest.mark.untraced
 def test_elsewhere_git_knows_the_users_own_credentials(tmp_path: Path, server: GitServer, checkout: Repository) -> None:
     """Of the user's configuration nothing else is used, such as where tokens are sent instead."""
     checkout.git("remote", "add", "origin", server.remote)
@@ -375,6 +378,7 @@ def test_elsewhere_git_knows_the_users_own_credentials(tmp_path: Path, server: G
     assert server.users() == ["fetch ada:push-token", "push ada:push-token"]
 
 
+@pytest.mark.untraced
 def test_a_password_in_the_url_of_a_remote_is_taken_out_of_it(server: GitServer, checkout: Repository) -> None:
     checkout.git("remote", "add", "origin", server.remote.replace("https://", "https://ada:push%2Dtoken@"))
     remote = checkout_remote(checkout.folder, "origin", str(LOOPBACK))
@@ -393,6 +397,7 @@ def test_a_remote_may_be_a_folder(tmp_path: Path, checkout: Repository) -> None:
     assert other.git("rev-parse", INVENTORY_BRANCH) == commit
 
 
+@pytest.mark.untraced
 def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()

@@ -631,6 +631,7 @@ Plan: 1 to delete, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}
 
 
+@pytest.mark.untraced
 def test_a_lock_is_told_once_with_the_number_of_targets(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["instance"]["merge_request_approval_settings"] = {"allow_overrides_to_approver_list_per_merge_request": False}
@@ -758,6 +759,7 @@ def test_groups_have_no_approval_rules() -> None:
     assert ACME.level not in KINDS["approval_rules"].models
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_has_the_rules_with_their_approvers(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     anybody = {"id": 3, "name": "Everyone", "rule_type": "any_approver", "approvals_required": 1}

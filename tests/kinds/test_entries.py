@@ -178,6 +178,7 @@ def test_a_number_and_the_name_that_it_has_are_one_entry(engine: EngineDriver, k
     assert engine.step(rule({"user": 3}, {"deploy_key": 5})) == []
 
 
+@pytest.mark.untraced
 def test_a_plan_tells_of_a_blocked_user_who_comes(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["users"][2]["blocked"] = True
@@ -437,6 +438,7 @@ def levels(entries: list[dict[str, Any]]) -> list[str]:
     return sorted(str(entry.get("group_id") or entry.get("user") or entry["access_level"]) for entry in entries)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("planner", "applier", "moved"),
     [("root", "ada", "+ group 22, - group hidden"), ("ada", "root", "+ group others, - group 21")],

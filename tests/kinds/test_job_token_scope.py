@@ -148,6 +148,7 @@ def test_emptying_both_lists_reads_them_and_the_number_where_they_do_not_tell_it
     assert engine.requests() == [PROJECTS, GROUPS_LIST, *asked]
 
 
+@pytest.mark.untraced
 def test_paths_are_compared_without_regard_to_case(engine: EngineDriver) -> None:
     put(engine, projects=[101], groups=[11])
     assert engine.step(wanted({"projects": ["Acme/Lib"], "groups": ["ACME/tools"]}, prune=True)) == []
@@ -343,6 +344,7 @@ def test_a_switch_that_older_services_acknowledge_and_do_not_throw_is_seen_throu
     engine.client = usual
 
 
+@pytest.mark.untraced
 def test_what_another_writer_did_after_the_plan_is_told_as_theirs(engine: EngineDriver) -> None:
     put(engine, projects=[101], groups=[11])
     plan = engine.plan(wanted({"projects": ["acme/web", 103], "groups": ["acme"]}, prune=True))

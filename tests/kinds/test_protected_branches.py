@@ -314,6 +314,7 @@ def test_of_two_applies_at_once_an_approval_rule_names_the_branch_rule_that_stay
     assert (list(again.changes), list(again.problems)) == ([], [])
 
 
+@pytest.mark.untraced
 def test_where_approvals_are_not_to_be_had_one_rule_stays_too(engine: EngineDriver) -> None:
     service(engine)
     state = engine.sandbox.state()
@@ -595,6 +596,7 @@ def test_a_new_project_is_protected_by_the_run_that_creates_it(cli_runner: CliRu
 PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: acme/fresh}}, create: {{}}, spec: {}}}"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("level", "entry", "reason"),
     [

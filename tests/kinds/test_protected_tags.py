@@ -98,6 +98,7 @@ def test_a_rename_needs_no_cover(engine: EngineDriver) -> None:
     assert engine.step(tags({"v2": {"renamed_from": "v1"}})) == [post("v2", 40), f"DELETE {RULES}/v1"]
 
 
+@pytest.mark.untraced
 def test_a_rule_for_nobody_that_somebody_has_made_is_no_cover(cli_runner: CliRunner) -> None:
     others = [{"name": name, "create_access_levels": [{"access_level": 0}]} for name in ("v2*", "v2**", "***")]
     cli_runner.service(protected_tags=[{"name": "v2"}, {"name": "v1***"}, *others])

@@ -148,6 +148,7 @@ def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
     assert [str(warning) for warning in folder.read(".").warnings] == ["a\\u001b[2J.yaml: warning: holds no document"]
 
 
+@pytest.mark.untraced
 def test_a_template_that_renders_to_nothing_is_as_it_should_be(folder: Folder) -> None:
     folder.put("a.yaml.j2", "# nothing yet\n{% if wanted %}\n" + USER + "{% endif %}\n")
     assert folder.read(values={"wanted": False}).warnings == ()

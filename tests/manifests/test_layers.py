@@ -295,6 +295,7 @@ def test_a_section_of_the_wrong_form_in_one_layer_does_not_hide_the_others(folde
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("field", "expected"),
     [

@@ -184,6 +184,7 @@ def test_a_refusal_is_told_with_advice_and_is_no_failure(
     assert done.err.endswith(f"; the token is not valid there (CI job tokens may not open issues): {how}\n")
 
 
+@pytest.mark.untraced
 def test_what_is_no_report_of_drift_is_an_error(cli_runner: CliRunner) -> None:
     cli_runner.write("odd.json", "{}")
     cli_runner("apply --yes --report json=report.json")

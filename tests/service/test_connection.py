@@ -165,6 +165,7 @@ def test_no_error_of_the_network_leaves_the_client(error: type[Exception], sent:
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("error", "own"),
     [

@@ -271,6 +271,7 @@ def test_a_401_to_an_import_ends_no_run_and_errors_repeat_no_token(sandbox: Sand
         ]
 
 
+@pytest.mark.untraced
 def test_more_imports_than_the_service_takes_in_a_minute_are_asked_for_later_and_hold_up_nothing(
     sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:

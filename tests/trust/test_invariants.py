@@ -46,6 +46,7 @@ def watched(
         yield engine
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("live", "wanted"),
     [

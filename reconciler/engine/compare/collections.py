@@ -50,6 +50,8 @@ def plan_collection(
     matches = match(present, [*live, *_promoted(at, present)], canonical)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
+    if at.takes_fewer:
+        matches = replace(matches, missing={})
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         record
