@@ -5,10 +5,10 @@ of each section of a spec: how its values are normalized, checked, and merged; t
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -147,6 +147,26 @@ AT_LEAST: Hold = "at_least"
 
 NO_SECTIONS: frozenset[str] = frozenset()
 
+Released = Mapping[str, Mapping[Key, Key | None]]
+"""By part of a section, the names of objects that a document leaves alone, each with the name by which layers declare
+the object; None if they do not."""
+
+
+class LetGo(NamedTuple):
+    """An object that a target's own document leaves alone, whatever its profiles and sets declare.
+
+    Attributes:
+        steps: to its name, from the document's spec.
+        section: its section.
+        part: the collection.
+        name: as written in a layer; as the target has it in a stack.
+    """
+
+    steps: Steps
+    section: str
+    part: str
+    name: Key
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SectionSpec:
@@ -224,6 +244,35 @@ class SectionSpec:
             return f"{{path}}{literal(key[len(path) :])}"
         return str(literal(key))
 
+    def without(self, section_value: Any, names_by_part: Mapping[str, Set[Key]]) -> tuple[Any, Released]:
+        """Return a section without the items of some names, and all names that these items have or had.
+
+        A former name that is the name of an item that stays is not among them.
+
+        Args:
+            section_value: as the target has it.
+            names_by_part: the names, by part.
+        """
+        released: dict[str, dict[Key, Key | None]] = {
+            part: dict.fromkeys(names) for part, names in names_by_part.items()
+        }
+        if not isinstance(section_value, dict):
+            return section_value, released
+        if self.items is not None:
+            names = names_by_part.get(self.items.name, frozenset())
+            called = {key: {key, *_former_names(value)} for key, value in section_value.items()}
+            left = {key: value for key, value in section_value.items() if names.isdisjoint(called[key])}
+            more = {name: key for key in section_value if key not in left for name in called[key] - left.keys()}
+            return left, {self.items.name: {**dict.fromkeys(names), **more}}
+        left = dict(section_value)
+        for part, names in names_by_part.items():
+            entries, identity = section_value.get(part), self.lists[part].identity
+            if isinstance(entries, list):
+                gone = [entry for entry in entries if isinstance(entry, str | int) and identity(entry) in names]
+                left[part] = [entry for entry in entries if entry not in gone]
+                released[part].update((identity(entry), entry) for entry in gone)
+        return left, released
+
     def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
         return _normalize_name(self.lists[field], list_entry, self.values_of(values, field))
@@ -260,6 +309,12 @@ def _normalize_name(collection: Collection, raw_name: Any, values: Placeholders 
     if not isinstance(raw_name, str):
         return fill_all(raw_name, values)
     return collection.names.canonical(fill(raw_name, values, in_lower_case=collection.names.lowers_placeholders))
+
+
+def _former_names(item_value: Any) -> list[Key]:
+    """Return the former names of an item; what is wrong in its place is left out."""
+    olds = item_value.get(OLD_NAMES) if isinstance(item_value, dict) else None
+    return [old for old in (olds if isinstance(olds, list) else [olds]) if isinstance(old, str)]
 
 
 def _overlay(lower: Any, upper: Any) -> Any:
@@ -326,6 +381,7 @@ class Layer:
         locks: by section, `all` or the names of what later layers may not change.
         at_least: likewise, of what they may only make stricter.
         unmanaged: the sections that a target's own document leaves alone.
+        let_go: single objects that it leaves alone.
         profiles: the names of what is merged beneath it.
         labels: of its target, or of its projects.
     """
@@ -339,6 +395,7 @@ class Layer:
     locks: Mapping[str, Any] = field(default_factory=dict)
     at_least: Mapping[str, Any] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
     profiles: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -396,6 +453,8 @@ class Stack:
         values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
+        let_go: the single objects that it leaves alone; `sections` are without them.
+        released: by section, all names that these have or had.
         winners: by the steps to a value, the layer that has the strictest minimum, or the lock, though a later one has
             a minimum too.
     """
@@ -407,6 +466,8 @@ class Stack:
     values: Placeholders | None
     specs: SectionSpecs
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
+    released: Mapping[str, Released] = field(default_factory=dict)
     winners: Mapping[Steps, Layer] = field(default_factory=lambda: NO_WINNERS)
 
     @property
@@ -456,6 +517,20 @@ class Stack:
         """Whether a layer has the placeholder of the default branch."""
         return any(DEFAULT_BRANCH in layer.placeholders for layer in self.layers)
 
+    def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
+        """Return whether the target's own document leaves an object alone.
+
+        Args:
+            section: its section.
+            name: its name.
+            list_name: the list of names that it is in; empty for an item.
+        """
+        if section in self.unmanaged:
+            return True
+        items = self.specs[section].items
+        collection = self.specs[section].lists[list_name] if items is None else items
+        return collection.identity(name) in self.released.get(section, {}).get(collection.name, ())
+
     def under(self, *layers: Layer) -> "Stack":
         """Merge further layers over this, without the sections that the target's level does not have."""
         sections, prune = dict(self.sections), self.prune
@@ -468,11 +543,24 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        return _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
+        merged = _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
+        return _without_let_go(merged) if self.let_go else merged
 
     def of(self, *layers: Layer) -> "Stack":
         """Merge these layers alone, for the same target."""
         return replace(self, layers=(), sections={}, prune=[], winners=NO_WINNERS).under(*layers)
+
+
+def _without_let_go(stack: Stack) -> Stack:
+    """Return a stack without the items that the target's own document leaves alone."""
+    sections, released = dict(stack.sections), dict(stack.released)
+    names: dict[str, dict[str, set[Key]]] = {}
+    for each in stack.let_go:
+        names.setdefault(each.section, {}).setdefault(each.part, set()).add(each.name)
+    for name, names_by_part in names.items():
+        sections[name], released[name] = stack.specs[name].without(sections.get(name), names_by_part)
+    kept = {name: section for name, section in sections.items() if section is not None}
+    return replace(stack, sections=kept, released=released)
 
 
 def _with_winners(stack: Stack) -> Stack:
@@ -483,7 +571,7 @@ def _with_winners(stack: Stack) -> Stack:
             above = (name,) if key is None else (name, key)
             winners |= {(*above, field): layer for field, (layer, _) in joined.winners.items()}
             strictest = {field: value for field, (_, value) in joined.winners.items()}
-            if strictest:
+            if strictest and (key is None or key in sections[name]):  # not an item that is let go
                 own = strictest if key is None else {key: {**sections[name][key], **strictest}}
                 sections[name] = {**sections[name], **own}
     return replace(stack, sections=sections, winners=winners) if winners else stack
@@ -495,6 +583,17 @@ def stacked(
     specs: SectionSpecs,
     values: Placeholders | None = None,
     unmanaged: frozenset[str] = NO_SECTIONS,
+    *,
+    let_go: Iterable[LetGo] = (),
 ) -> Stack:
-    """Merge some layers, lowest first."""
-    return Stack(target, (), {}, [], values, specs, unmanaged).under(*layers)
+    """Merge some layers, lowest first; what is left alone is as the target's own document writes it."""
+    named = tuple(each._replace(name=_let_go_name(each, specs, values)) for each in let_go)
+    return Stack(target, (), {}, [], values, specs, unmanaged, named).under(*layers)
+
+
+def _let_go_name(let_go: LetGo, specs: SectionSpecs, values: Placeholders | None) -> Key:
+    """Return the identity of an object that is left alone."""
+    spec = specs[let_go.section]
+    if spec.items is not None:
+        return spec.items.identity(spec.normalize_key(str(let_go.name), values))
+    return spec.lists[let_go.part].identity(spec.normalize_entry(let_go.part, let_go.name, values))

@@ -403,5 +403,6 @@ def _canonical(merged: MergedTarget) -> list[Any]:
         *([sorted(exceptions)] if exceptions else []),
         *([unordered(desired.creation)] if desired.creation else []),
         *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
+        *([sorted([each.section, each.part, str(each.name)] for each in whole.let_go)] if whole.let_go else []),
         *([{AT_LEAST: minimums}] if minimums else []),
     ]

@@ -15,6 +15,7 @@ from reconciler.manifests.layers import (
     UNMANAGED,
     SectionSpec,
     Stack,
+    fill_all,
     literal,
     placeholders_in,
     unfilled,
@@ -51,8 +52,9 @@ class MergedTarget:
         """The merged spec."""
         stack = self.stack
         head: dict[str, Any] = {PRUNE: stack.prune} if stack.prune else {}
-        if stack.unmanaged:
-            head[UNMANAGED] = stack.layers[-1].document.value["spec"][UNMANAGED]
+        if stack.unmanaged or stack.let_go:
+            written = stack.layers[-1].document.value["spec"][UNMANAGED]
+            head[UNMANAGED] = fill_all(written, stack.values)
         return {**head, **stack.sections}
 
     @property
@@ -69,10 +71,23 @@ class MergedTarget:
         """What the profiles and sets beneath its document declare."""
         return self.stack.of(*self.stack.layers[:-1])
 
-    def unmanaged(self, section: str) -> str:
-        """Return the place where its document leaves a section alone, as `path:line`; empty if it does not."""
+    def unmanaged(self, field: str) -> str:
+        """Return the place where its document leaves a section, or one object, alone; empty if it does not.
+
+        Args:
+            field: the section, and what follows within it, joined by dots.
+
+        Returns:
+            The place, as `path:line`.
+        """
         document = self.stack.layers[-1].document
-        return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
+        section, _, inner = field.partition(".")
+        if section in self.stack.unmanaged:
+            return document.find(("spec", UNMANAGED)).line
+        named = (each for each in self.stack.let_go if each.section == section)
+        is_list = self.stack.specs[section].items is None if section in self.stack.specs else False
+        held = (each for each in named if is_list or f"{inner}.".startswith(f"{each.name}."))
+        return next((document.find(("spec", *each.steps)).line for each in held), "")
 
     def hands_down(self, section: str) -> bool:
         """Whether the objects that it declares in a section hold in all targets below it too."""

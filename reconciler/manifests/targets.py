@@ -14,9 +14,11 @@ from reconciler.manifests.layers import (
     DEFAULT_BRANCH,
     MOST_FILLED,
     PRUNE,
+    UNMANAGED,
     DeclaredSet,
     DeclaredTarget,
     Layer,
+    LetGo,
     Placeholders,
     SectionSpecs,
     Stack,
@@ -40,7 +42,7 @@ from reconciler.manifests.project_sets import (
     projects_by_path,
 )
 from reconciler.manifests.sources import Steps
-from reconciler.manifests.trace import find
+from reconciler.manifests.trace import Declaration, find, traced
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
@@ -157,7 +159,9 @@ def _other_branches(
     others: dict[tuple[Layer, str, str], list[str]] = {}
     for composition in compositions:
         branch, merged = composition.default_branch, merged_targets.get(composition.target.identity)
-        for _, layers in composition.sets if isinstance(branch, str) and merged else ():
+        if merged is None or not isinstance(branch, str):
+            continue
+        for _, layers in composition.sets:
             for layer, section, name in _branch_names(layers, merged.stack.specs):
                 usual |= {(layer, section, branch)}
                 rules = merged.stack.specs[section].kind.in_effect
@@ -316,10 +320,10 @@ def _merge(
         return before
     if not _is_mergeable(composition, layers, values, index, diagnostics):
         return None
-    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged)
-    told: list[Diagnostic] = []
-    sections = tuple(_sections(whole, told))
+    whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged, let_go=layers[-1].let_go)
     errors = [*_errors(composition.sets, whole, index, compared)]
+    told = [] if any(by == target for _, _, by in errors) else [*_remarks_about_let_go(whole)]
+    sections = tuple(_sections(whole, told))
     held: dict[str, Obstacle] = {}
     if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
         # What its name contradicts is a problem of its project alone: whoever may change it must not stop all plans.
@@ -372,6 +376,8 @@ def _errors(
     compared: set[tuple[int | str, ...]],
 ) -> Iterator[tuple[Place, Diagnostic, Target | None]]:
     """Yield the errors of a target's layers, each with its place, and the target if it is wrong for that one alone."""
+    for diagnostic in _declared_beside(stack):
+        yield stack.layers[-1].document, diagnostic, stack.target
     for layer in stack.layers:
         # A target's own document has been read for its level.
         for diagnostic, by in _misfits(layer, stack) if layer.title or layer.placeholders else ():
@@ -420,6 +426,43 @@ def _misfits(layer: Layer, stack: Stack) -> Iterator[tuple[Diagnostic, Target | 
             yield from ((diagnostic, None) for diagnostic in clashing)
 
 
+def _declared_beside(stack: Stack) -> Iterator[Diagnostic]:
+    """Yield an error for each object that the target's own document declares, although it leaves it alone."""
+    own = stack.layers[-1]
+    for each in stack.let_go:
+        for declaration in _declaring(own, each, stack):
+            place = own.document.find(("spec", *each.steps))
+            message = f"this is declared here and {UNMANAGED} at {place}: one of the two has to go"
+            at_key = stack.specs[each.section].items is not None
+            yield Diagnostic(("spec", *declaration.steps), message, at_key=at_key)
+
+
+def _declaring(layer: Layer, let_go: LetGo, stack: Stack) -> Iterator[Declaration]:
+    """Yield the declarations by which a layer declares an object that is left alone."""
+    spec = stack.specs[let_go.section]
+    declared = traced(layer, spec, stack.values) if let_go.section in layer.sections else {}
+    name = stack.released[let_go.section][let_go.part][let_go.name]
+    for steps, declaration in declared.items():
+        is_item = steps[1:] == (name,)
+        is_entry = steps[1:2] == (let_go.part,) and len(steps) == 3 and declaration.value == name
+        if is_item or is_entry:
+            yield declaration
+
+
+def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
+    """Yield advice about each object that is left alone: whether the line that says so has to stay."""
+    for each in stack.let_go:
+        steps: Steps = ("spec", *each.steps)
+        if each.section in stack.prune:
+            place = find(stack, (PRUNE, stack.prune.index(each.section)))[1].line
+            yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
+        elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
+            yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
+        else:
+            message = "once an apply has released this object, this line may go: no profile and no set declares it"
+            yield Diagnostic(steps, message, "advice")
+
+
 def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
     """Yield the sections of a target that have no errors; add what is to be said of all of them."""
     target = stack.target
@@ -429,7 +472,8 @@ def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         told += problems
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, stack.minimums(name))
+            wanted, released = spec.kind.wanted(section, prune=pruned), stack.released.get(name, {})
+            yield Section(target, name, wanted, pruned, own, stack.minimums(name), released=released)
     for number, name in enumerate(stack.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
@@ -518,7 +562,8 @@ def _set_conflicts(
     """
     for priority, group in groupby(sets, key=lambda part: part[0].priority):
         equals = [layers for _, layers in group]
-        key: tuple[int | str, ...] = (*map(id, equals), *sorted(stack.unmanaged))
+        let_go = (f"{each.section}/{each.part}/{each.name!r}" for each in stack.let_go)
+        key: tuple[int | str, ...] = (*map(id, equals), *sorted(stack.unmanaged), *let_go)
         if len(equals) == 1 or key in compared:
             continue
         if not any(layer.placeholders for layers in equals for layer in layers):

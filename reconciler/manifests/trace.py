@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill, fill_all
 from reconciler.manifests.sources import Location, Steps
 from reconciler.model.targets import Key
 
@@ -136,8 +136,8 @@ def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
 def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
     """Yield the own document of a target if it declares `unmanaged`, or its entry of a number."""
     for layer in stack.layers:
-        if layer.unmanaged:
-            names = layer.document.value["spec"][UNMANAGED]
+        if layer.unmanaged or layer.let_go:
+            names = fill_all(layer.document.value["spec"][UNMANAGED], stack.values)
             yield Declaration(layer, (UNMANAGED, *inner), names[inner[0]] if inner else names)
 
 

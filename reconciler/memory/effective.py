@@ -45,11 +45,23 @@ def digest_of(target: DesiredTarget) -> str:
         "unmanaged": sorted(target.unmanaged),
         "exceptions": exceptions,
         "creation": _creation(target),
+        **_let_go(target),
     }
     minimums = {section.kind: section.minimums for section in sections if section.at_least}
     content |= {"at_least": minimums} if minimums else {}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _let_go(target: DesiredTarget) -> dict[str, Any]:
+    """Return the single objects that a document leaves alone; nothing where it leaves none alone."""
+    let_go = [
+        [section.kind, part, str(name), type(name).__name__]
+        for section in target.sections
+        for part, names in section.released.items()
+        for name in names
+    ]
+    return {"let_go": sorted(let_go)} if let_go else {}
 
 
 def again_on(exceptions: Sequence[DeclaredException], due: Iterable[datetime], today: date) -> date | None:

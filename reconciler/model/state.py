@@ -27,6 +27,8 @@ class Section:
         own: whether the target's own document declares some of it, and not only its profiles and sets.
         at_least: by item, the fields that may be stricter on the service; of a section of fields, without an item.
         written: the section before `{default_branch}` is filled in; None if that is the same.
+        released: by part, the names of objects that its document leaves alone, whatever its profiles and sets declare;
+            each with the name by which these declare the object, or None.
     """
 
     target: Target
@@ -36,6 +38,7 @@ class Section:
     own: bool = field(default=True, compare=False)
     at_least: Mapping[Key | None, frozenset[str]] = field(default_factory=lambda: NO_MINIMUMS)
     written: "Section | None" = field(default=None, compare=False)
+    released: Mapping[str, Mapping[Key, Key | None]] = field(default_factory=dict)
 
     @property
     def minimums(self) -> list[list[str]]:
