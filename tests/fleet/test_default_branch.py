@@ -436,3 +436,32 @@ def test_a_minimum_holds_the_branch_of_that_name(cli_runner: CliRunner, git: Rep
     assert cli_runner("apply --yes").code == 0
     rename(cli_runner, "next", number=1)
     assert cli_runner("plan --since applied").out.startswith("Nothing to do")
+
+
+def test_what_is_wrong_whatever_its_name_is_an_error(cli_runner: CliRunner) -> None:
+    projects(cli_runner)
+    late = "  milestones: {v1: {start_date: 2026-12-02, due_date: 2026-12-01}}\n"
+    cli_runner.write("manifests/set.yaml", SET + late)
+    done = cli_runner("plan")
+    assert (done.code, done.out) == (1, "")
+    assert "manifests/set.yaml:10:" in done.err
+    cli_runner.write(
+        "manifests/set.yaml", SET.replace("  approval", '    "release/*": {allow_force_push: true}\n  approval')
+    )
+    cli_runner.write(
+        "manifests/z.yaml", SET.replace("name: all", "name: more").replace("{default_branch}", "release/*")
+    )
+    done = cli_runner("plan --section protected_branches")
+    assert (done.code, done.out) == (1, "")
+    assert "have the same priority, 0, and disagree here" in done.err
+
+
+def test_a_former_default_branch_does_not_look_like_a_rename(cli_runner: CliRunner) -> None:
+    projects(cli_runner, api={"protected_branches": [{"name": "mains"}]})
+    pruned = SET[: SET.index("  approval")].replace("spec:", "spec:\n  prune: [protected_branches]")
+    cli_runner.write("manifests/set.yaml", pruned.replace("{default_branch}", "main"))
+    assert "looks like a rename" in cli_runner("plan --target acme/api").out
+    cli_runner.write("manifests/set.yaml", pruned)
+    done = cli_runner("plan --target acme/api")
+    assert '- protected branch "mains"' in done.out
+    assert "looks like a rename" not in done.out
