@@ -157,7 +157,9 @@ def _other_branches(
     others: dict[tuple[Layer, str, str], list[str]] = {}
     for composition in compositions:
         branch, merged = composition.default_branch, merged_targets.get(composition.target.identity)
-        for _, layers in composition.sets if isinstance(branch, str) and merged else ():
+        if merged is None or not isinstance(branch, str):
+            continue
+        for _, layers in composition.sets:
             for layer, section, name in _branch_names(layers, merged.stack.specs):
                 usual |= {(layer, section, branch)}
                 rules = merged.stack.specs[section].kind.in_effect
