@@ -41,7 +41,7 @@ LIST = (
 )
 BRANCHES = {"acme/api": "main", "acme/lib": "trunk", "acme/web": "master", "acme/tools/cli": "main"}
 PUSH = "allowed_to_push: maintainer, by default"
-DEFAULTS = "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default"
+DEFAULTS = "allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default, tightens"
 BY_SET = f"allowed_to_push: nobody, allow_force_push: false, {DEFAULTS}     manifests/set.yaml:7\n"
 
 
@@ -84,7 +84,7 @@ def rule(name: str, declared: str) -> str:
 def approval(branch: str) -> str:
     """Return the line of a new approval rule."""
     what = 'approval rule "Security"'
-    return f"  + {what:<42}approvals_required: 1, users: ada, branches: {branch}     manifests/set.yaml:9\n"
+    return f"  + {what:<42}approvals_required: 1, users: ada, branches: {branch}, tightens     manifests/set.yaml:9\n"
 
 
 def test_a_set_means_the_default_branch_of_each_project_and_asks_for_nothing_more(cli_runner: CliRunner) -> None:
@@ -98,7 +98,7 @@ def test_a_set_means_the_default_branch_of_each_project_and_asks_for_nothing_mor
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "".join(f"project {path}\n{rule(BRANCHES[path], BY_SET)}{approval(BRANCHES[path])}" for path in paths)
-        + "Plan: 8 to create. 8 writes to apply; 13 requests were made to plan.\n"
+        + "Plan: 8 to create, 8 tightening. 8 writes to apply; 13 requests were made to plan.\n"
     )
     asked = [f"GET projects/{path}/{what}" for path in paths for what in ("approval_rules", "protected_branches")]
     members = [f"GET projects/{path}/members/all" for path in paths]
@@ -117,7 +117,7 @@ def test_a_document_costs_the_record_of_its_project_once(cli_runner: CliRunner, 
     requests(cli_runner)
     done = cli_runner("plan")
     line = rule("main", f"allow_force_push: false, {PUSH}, {DEFAULTS}     manifests/a.yaml:5\n")
-    ends = "Plan: 1 to create. 1 write to apply; 2 requests were made to plan.\n"
+    ends = "Plan: 1 to create, 1 tightening. 1 write to apply; 2 requests were made to plan.\n"
     assert (done.code, done.out) == (0, f"project {name}\n{line}{ends}")
     # whether the project is archived needs the same record
     assert requests(cli_runner) == [f"GET projects/{name}", f"GET projects/{name}/protected_branches"]
@@ -131,7 +131,7 @@ def test_a_set_that_lists_projects_costs_the_record_of_each(cli_runner: CliRunne
     cli_runner.write("manifests/set.yaml", SET.replace("group: acme", "projects: [acme/lib]"))
     requests(cli_runner)
     assert cli_runner("plan --section protected_branches").out == (
-        f"project acme/lib\n{rule('trunk', BY_SET)}Plan: 1 to create. 1 write to apply; 2 requests were made to plan.\n"
+        f"project acme/lib\n{rule('trunk', BY_SET)}Plan: 1 to create, 1 tightening. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert requests(cli_runner) == ["GET projects/acme/lib", "GET projects/acme/lib/protected_branches"]
 
@@ -255,7 +255,7 @@ def test_what_contradicts_its_name_is_a_problem_of_that_project_alone(cli_runner
     assert done.out == (
         f"{many}{problem}project acme/lib\n{main}{rule('trunk', BY_SET)}"
         f"project acme/web\n{main}{rule('master', BY_SET)}"
-        "Plan: 4 to create, 2 problems. 4 writes to apply; 3 requests were made to plan.\n"
+        "Plan: 4 to create, 4 tightening, 2 problems. 4 writes to apply; 3 requests were made to plan.\n"
     )
     checked = cli_runner("doctor --target acme/api")
     assert "the default branch is main; manifests/set.yaml:8:5:" in checked.out
@@ -324,7 +324,7 @@ def test_another_default_branch_gets_a_rule_and_the_former_one_stays(cli_runner:
     new = rule("next", f"allow_force_push: false, {PUSH}, {DEFAULTS}     manifests/a.yaml:5\n")
     done = cli_runner("plan")
     assert done.out == (
-        f"project acme/api\n{new}{stays}Plan: 1 to create, 1 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
+        f"project acme/api\n{new}{stays}Plan: 1 to create, 1 tightening, 1 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert cli_runner("apply --yes").code == 0
     assert rules(cli_runner) == ["main", "next"]
@@ -359,7 +359,10 @@ def test_what_was_declared_by_it_is_no_difference_of_the_change(cli_runner: CliR
     git.commit()
     cli_runner.write("manifests/a.yaml", DOCUMENT.replace("}}\n", '}, "v*": {}}\n'))
     done = cli_runner("plan --since HEAD")
-    assert "Plan: 1 to create, 1 not of this change. 2 writes to apply; 2 requests were made to plan.\n" in done.out
+    assert (
+        "Plan: 1 to create, 1 tightening, 1 not of this change. 2 writes to apply; 2 requests were made to plan.\n"
+        in done.out
+    )
 
 
 def test_a_saved_plan_holds_the_name_that_it_shows(cli_runner: CliRunner) -> None:
@@ -430,9 +433,38 @@ def test_a_minimum_holds_the_branch_of_that_name(cli_runner: CliRunner, git: Rep
     assert done.code == 3
     assert "project acme/api\n  ! protected_branches: the default branch is main; manifests/a.yaml:5:" in done.out
     assert "set all (manifests/set.yaml:3:" in done.out
-    assert "Plan: 3 to create, 1 problem." in done.out
+    assert "Plan: 3 to create, 3 tightening, 1 problem." in done.out
     cli_runner.write("manifests/a.yaml", own.replace("allow_force_push: true", "code_owner_approval_required: true"))
     git.commit()
     assert cli_runner("apply --yes").code == 0
     rename(cli_runner, "next", number=1)
     assert cli_runner("plan --since applied").out.startswith("Nothing to do")
+
+
+def test_what_is_wrong_whatever_its_name_is_an_error(cli_runner: CliRunner) -> None:
+    projects(cli_runner)
+    late = "  milestones: {v1: {start_date: 2026-12-02, due_date: 2026-12-01}}\n"
+    cli_runner.write("manifests/set.yaml", SET + late)
+    done = cli_runner("plan")
+    assert (done.code, done.out) == (1, "")
+    assert "manifests/set.yaml:10:" in done.err
+    cli_runner.write(
+        "manifests/set.yaml", SET.replace("  approval", '    "release/*": {allow_force_push: true}\n  approval')
+    )
+    cli_runner.write(
+        "manifests/z.yaml", SET.replace("name: all", "name: more").replace("{default_branch}", "release/*")
+    )
+    done = cli_runner("plan --section protected_branches")
+    assert (done.code, done.out) == (1, "")
+    assert "have the same priority, 0, and disagree here" in done.err
+
+
+def test_a_former_default_branch_does_not_look_like_a_rename(cli_runner: CliRunner) -> None:
+    projects(cli_runner, api={"protected_branches": [{"name": "mains"}]})
+    pruned = SET[: SET.index("  approval")].replace("spec:", "spec:\n  prune: [protected_branches]")
+    cli_runner.write("manifests/set.yaml", pruned.replace("{default_branch}", "main"))
+    assert "looks like a rename" in cli_runner("plan --target acme/api").out
+    cli_runner.write("manifests/set.yaml", pruned)
+    done = cli_runner("plan --target acme/api")
+    assert '- protected branch "mains"' in done.out
+    assert "looks like a rename" not in done.out
