@@ -238,20 +238,12 @@ def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryK
     discovered = {
         group: () if isinstance(members, Obstacle) else members for group, members in declared.discovery.groups.items()
     }
-<<<<<<< HEAD
-    default_branches = {member.id: member.default_branch for member in projects_by_path(discovered).values()}
-=======
     branches = {member.id: member.default_branch for member in projects_by_path(discovered).values()}
->>>>>>> hE
 
     @cache
     def default_branch(name: str) -> str | None:
         number = int(name.partition(" ")[2])
-<<<<<<< HEAD
-        branch = default_branches.get(number) or look_up_default_branch(Target(Level.PROJECT, number), roster)
-=======
         branch = branches.get(number) or look_up_default_branch(Target(Level.PROJECT, number), roster)
->>>>>>> hE
         return branch if isinstance(branch, str) else None
 
     return Proof(
