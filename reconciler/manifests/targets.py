@@ -254,7 +254,7 @@ def _merge(
     sets = composition.sets
     for wanted, conflict in _set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
         diagnostics.add(conflict, wanted)
-    told = [] if beside or broken else [*_remarks_about_let_go(whole)]
+    told = [] if beside or broken else [*_remarks_about_let_go(whole, complete=not composition.nameless)]
     sections = tuple(_sections(whole, told))
     return MergedTarget(DesiredTarget(target, sections), whole, tuple(told))
 
@@ -319,8 +319,13 @@ def _declaring(layer: Layer, let_go: LetGo, stack: Stack) -> Iterator[Declaratio
             yield declaration
 
 
-def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
-    """Yield advice about each object that is left alone: whether the line that says so has to stay."""
+def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnostic]:
+    """Yield advice about each object that is left alone: whether the line that says so has to stay.
+
+    Args:
+        stack: the layers of the target.
+        complete: whether these are all layers; else nobody knows that it need not.
+    """
     for each in stack.let_go:
         steps: Steps = ("spec", *each.steps)
         if each.section in stack.prune:
@@ -328,7 +333,7 @@ def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
             yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
         elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
             yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
-        else:
+        elif complete:
             message = "once an apply has released this object, this line may go: no profile and no set declares it"
             yield Diagnostic(steps, message, "advice")
 
