@@ -322,7 +322,8 @@ def _merge(
         return None
     whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged, let_go=layers[-1].let_go)
     errors = [*_errors(composition.sets, whole, index, compared)]
-    told = [] if any(by == target for _, _, by in errors) else [*_remarks_about_let_go(whole)]
+    is_sound = bool(whole.let_go) and not any((*_declared_beside(whole), *broken_locks(whole)))
+    told = [*_remarks_about_let_go(whole, complete=not composition.nameless)] if is_sound else []
     sections = tuple(_sections(whole, told))
     held: dict[str, Obstacle] = {}
     if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
@@ -449,8 +450,13 @@ def _declaring(layer: Layer, let_go: LetGo, stack: Stack) -> Iterator[Declaratio
             yield declaration
 
 
-def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
-    """Yield advice about each object that is left alone: whether the line that says so has to stay."""
+def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnostic]:
+    """Yield advice about each object that is left alone: whether the line that says so has to stay.
+
+    Args:
+        stack: the layers of the target.
+        complete: whether these are all layers; else nobody knows that it need not.
+    """
     for each in stack.let_go:
         steps: Steps = ("spec", *each.steps)
         if each.section in stack.prune:
@@ -458,7 +464,7 @@ def _remarks_about_let_go(stack: Stack) -> Iterator[Diagnostic]:
             yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
         elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
             yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
-        else:
+        elif complete:
             message = "once an apply has released this object, this line may go: no profile and no set declares it"
             yield Diagnostic(steps, message, "advice")
 

@@ -325,3 +325,13 @@ def test_accept_and_export_write_nothing_of_what_is_left_alone(cli_runner: CliRu
     rest = "  job_token_scope:\n    enabled: true\n    projects: []\n"
     assert own.read_text() == (OWN % left) + rest + "  trigger_tokens: {}\n"
     assert "No changes: 1 target is in order" in cli_runner("plan").out
+
+
+def test_nothing_is_advised_of_a_project_whose_sets_only_its_path_would_tell(cli_runner: CliRunner) -> None:
+    group = ITEMS.partition("---\n")[0].replace("{projects: [acme/api, acme/web]}", "{group: acme}")
+    own = (OWN % "[{milestones: [Other]}]").replace("path: acme/api, profiles: [base]", "id: 100")
+    cli_runner.write("manifests/a.yaml", f"{group}---\n{own}")
+    assert cli_runner("validate").out == "Valid: 2 documents: 1 project, 1 set.\n"
+    cli_runner.write("manifests/a.yaml", f"{group}---\n{own.replace('Other', '1.0')}")
+    cli_runner.service(milestones=[{"title": "1.0"}])
+    assert '"1.0"' not in cli_runner("plan --target acme/api --section milestones").changes
