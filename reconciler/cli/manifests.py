@@ -151,7 +151,7 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     inherited = [f"  {escaped(each)}" for each in manifests.inherited(target.target, field)]
     lines = [escaped(f"{target.target}: {field}")]
     if not path:
-        place = merged.unmanaged(field.partition(".")[0])
+        place = merged.unmanaged(field)
         lines += [f"  unmanaged by {escaped(place)}"] if place else []
         lines += inherited
         return "\n".join(lines) + "\n" if place or inherited else ""

@@ -55,8 +55,8 @@ def checked(stack: Stack, name: str) -> Iterator[Section]:
     spec, pruned = stack.specs[name], name in stack.prune
     checked, _ = check_section(stack, spec, stack.target)
     if checked is not None:
-        wanted = spec.kind.wanted(checked, prune=pruned)
-        yield Section(stack.target, name, wanted, pruned, at_least=stack.minimums(name))
+        wanted, released = spec.kind.wanted(checked, prune=pruned), stack.released.get(name, {})
+        yield Section(stack.target, name, wanted, pruned, at_least=stack.minimums(name), released=released)
 
 
 def readable(candidates: Iterable[Section], live: LiveState) -> Iterator[Section]:

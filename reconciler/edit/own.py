@@ -202,13 +202,15 @@ def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:
     for name, section in exported.spec.items():
         if name in stack.unmanaged:
             continue
+        names = {part: released.keys() for part, released in stack.released.get(name, {}).items()}
+        left, _ = stack.specs[name].without(section, names)
         if name not in stack.sections:
             if name in addressee.adding:
-                yield (name,), Put(literal(section))
+                yield (name,), Put(literal(left))
         elif addressee.complete and not stack.specs[name].kind.join:
             items = stack.specs[name].items
             declared = stack.sections[name]
-            for steps, value in _fields((name,), section, 2 if items else 1):
+            for steps, value in _fields((name,), left, 2 if items else 1):
                 if not is_merged(stack, steps) and (not items or declared.get(steps[1]) is not None):
                     yield steps, Put(literal(value))
     written = {*stack.sections, *(name for name in exported.spec if name in addressee.adding)}

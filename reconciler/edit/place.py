@@ -115,7 +115,7 @@ class Membership:
         """Return the steps to a layer's value in the spec of a target; None if it does not matter to the target."""
         steps = steps_in(stack, layer, at)
         if is_entry(stack, steps):
-            return None if steps[0] in stack.unmanaged else steps
+            return None if stack.leaves_alone(steps[0], steps[2], str(steps[1])) else steps
         if not is_merged(stack, steps) and self.wish(stack, steps) is None:
             return None
         declared = declarations(stack, steps)
@@ -125,6 +125,10 @@ class Membership:
     def _agrees(self, stack: Stack, steps: Steps, wish: Wish) -> bool:
         place = stack.target, steps[0]
         return place in self.inapplicable or (place in self.known and self.wish(stack, steps) == wish)
+
+
+UNITED = "and lists unite: `unmanaged` in its own document lets go of it"
+"""Why an entry of a list that a profile or set declares stays in one target."""
 
 
 class Spot(NamedTuple):
@@ -208,7 +212,7 @@ def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
         entry = spec.normalize_entry(name, layer.sections[section][name][index], values)
         return section, name, spec.lists[name].identity(entry)
     first, *others = written
-    return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
+    return (section, spec.normalize_key(first, values), *(fill(step, spec.values_of(values)) for step in others))
 
 
 def _put(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
@@ -262,7 +266,7 @@ def _drop_entry(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> 
             for at in _listed(stack, layer, section, name).get(other, ()):
                 if not members.agree(layer, at, wish):
                     title, declaration = stack.specs[section].lists[name].title, Declaration(layer, at, None)
-                    return f"{declaration} lists the {title} {other} for other targets too, and lists unite"
+                    return f"{declaration} lists the {title} {other} for other targets too, {UNITED}"
                 spots += [Spot(layer, at, wish)] if other == entry else []
     return spots
 
@@ -337,7 +341,10 @@ def _receiving(stack: Stack, at: Steps) -> Steps | None:
     spec = stack.specs[section]
     if stack.target.level not in spec.kind.models or section in stack.unmanaged:
         return None
-    return (section, name if entry else spec.normalize_key(name, stack.values), *entry)
+    steps: Steps = (section, name if entry else spec.normalize_key(name, stack.values), *entry)
+    if is_entry(stack, steps):
+        return None if stack.leaves_alone(section, steps[2], name) else steps
+    return None if is_item(stack, steps) and stack.leaves_alone(section, steps[1]) else steps
 
 
 def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:

@@ -6,17 +6,20 @@ from dataclasses import replace
 from datetime import UTC
 
 from reconciler.engine.inventory import (
+    InventoryKey,
     Wished,
     collections_of,
     declared_parts,
     inventory_keys,
     known_ids,
     released,
+    released_ids,
+    released_lines,
     unknown,
 )
 from reconciler.engine.planned import Planned
 from reconciler.memory.effective import again_on, digest_of, due_moments, ends_of_grace
-from reconciler.memory.inventory import ObjectKey, ObjectLine
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.memory.projection import Basis, line_of, path_of, was_renamed
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding, Keep, object_of
@@ -46,7 +49,7 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
         basis = replace(
             basis,
             declared=_by_target((name, f"{section}/{part}") for name, section, part in parts),
-            released=_by_target(released(declared, key_of)),
+            released=_by_target((*released(declared, key_of), *_let_go(planned, inventory, key_of))),
             unknown=tuple(sorted(unknown(declared, inventory, planned.roster))),
         )
     listed: dict[str, list[ObjectLine]] = {}
@@ -84,6 +87,12 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
 
 
+def _let_go(planned: Planned, inventory: Inventory, key_of: InventoryKey) -> Iterator[tuple[str, str]]:
+    """Yield target and `section/part/ID` of each line of a single object that a document leaves alone."""
+    lines = released_lines(inventory, planned.declared, planned.live, planned.run.kinds, key_of)
+    yield from ((target, f"{section}/{part}/{number}") for target, section, part, number in lines)
+
+
 def _by_target(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
     for target, name in sorted(pairs):
@@ -111,8 +120,9 @@ def _wanted(
     is_renamed = was_renamed(basis.seen, name, path_of(plan))
     for section, part, wished, read in _collections_read(planned, target):
         records = {record.id: record for record in read.own}
-        for called, ids in _live_ids(part, wished, read, known_ids(part, wished, planned.live)):
-            for number in ids:
+        left_alone = released_ids(section, part, planned.live)
+        for called, ids in _live_ids(part, wished, read, known_ids(section, part, planned.live)):
+            for number in ids - left_alone:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
                 is_known = len(ids) == 1 or (before is not None and before.name == called)

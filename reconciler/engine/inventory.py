@@ -5,33 +5,38 @@ nothing that was read shows, nor the list, has no line there.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from reconciler.engine.compare.creation import existing
+from reconciler.engine.lookups import look_up_default_branch
 from reconciler.engine.planned import Absences, Declared
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
+from reconciler.manifests.project_sets import projects_by_path
 from reconciler.memory.absence import (
+    OTHER_BRANCH,
     CommitPosition,
     PartNow,
     absent,
     decide,
     departures,
     is_listed,
+    not_declared,
     part_now,
     reasons,
     withheld_remarks,
 )
-from reconciler.memory.inventory import Inventory, target_name, target_names
+from reconciler.memory.inventory import Inventory, ObjectKey, target_name, target_names
 from reconciler.memory.proof import Proof
 from reconciler.memory.store import OpenInventory
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.resource import Resource
+from reconciler.model.resource import Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
 from reconciler.model.targets import Identity, Key, Level, Target
 
@@ -64,7 +69,13 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         for section in target.sections
         if section.prune
     }
-    kept = tuple(kept_object for kept_object in (*kept, *verdict.kept) if kept_object.line.key[:2] not in pruned)
+    staying = (
+        replace(kept_object, reason=OTHER_BRANCH)
+        if kept_object.reason == not_declared(kept_object.line) and proved.was_of_default_branch(kept_object.line)
+        else kept_object
+        for kept_object in verdict.kept
+    )
+    kept = tuple(kept_object for kept_object in (*kept, *staying) if kept_object.line.key[:2] not in pruned)
     deleted: dict[PartAddress, dict[int, str]] = {}
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)
@@ -77,7 +88,8 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     remarks = (*lines, *withheld, *reasons(kept))
     if run.scope.reports_fleet_findings and not opened.obstacle:
         hidden = unknown(declared, inventory, roster)
-        departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), hidden)
+        let_go = released_lines(inventory, declared, live, run.kinds, key_of)
+        departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
         remarks = (*remarks, *departed)
     keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
     return Absences(verdict.deletions, deleted, keeping_targets, remarks, frozenset(proved.asked))
@@ -100,9 +112,9 @@ def _parts_now(
 ) -> Iterator[tuple[DesiredTarget, PartNow]]:
     """Yield the collections that are declared and may have lines, with what is live there."""
     for target in existing(declared.desired, live.absent).targets:
-        for section, part, wished in collections_of(target, kinds):
+        for section, part, _ in collections_of(target, kinds):
             read = live.parts[target.target, section.kind, part.name]
-            yield target, part_now(key_of(target), section, part, read, known_ids(part, wished, live))
+            yield target, part_now(key_of(target), section, part, read, known_ids(section, part, live))
 
 
 def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Section, Collection, Wished]]:
@@ -114,14 +126,15 @@ def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Sectio
                 yield section, part, declared
 
 
-def known_ids(part: Collection, wished: Wished, live: LiveState) -> dict[Key, int]:
+def known_ids(section: Section, part: Collection, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
-    if part.names.level is None:
+    wished = section.wanted[part.name]
+    if part.names.level is None or isinstance(wished, Resource):
         return {}
     former = (old for resource in wished.values() for old in getattr(resource, "renamed_from", ()))
     numbers = {
         name: live.ids.get(Reference(part.names.level, name.casefold()))
-        for name in (*wished, *former)
+        for name in (*wished, *former, *section.released.get(part.name, ()))
         if isinstance(name, str)
     }
     return {part.identity(name): number for name, number in numbers.items() if isinstance(number, int)}
@@ -140,6 +153,40 @@ def declared_parts(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[
 def released(declared: Declared, key_of: InventoryKey) -> frozenset[tuple[str, str]]:
     """Return target and section of what the documents of targets leave alone."""
     return frozenset((key_of(target), section) for target in declared.whole.targets for section in target.unmanaged)
+
+
+def released_lines(
+    inventory: Inventory, declared: Declared, live: LiveState, kinds: Kinds, key_of: InventoryKey
+) -> Mapping[ObjectKey, bool]:
+    """Return the lines of single objects that documents leave alone, each with whether their line has to stay there."""
+    places = {
+        (key_of(target), section.kind, part.name): (section, part, released_ids(section, part, live))
+        for target in declared.whole.targets
+        for section, part, _ in collections_of(target, kinds)
+        if section.released.get(part.name)
+    }
+    keys: dict[ObjectKey, bool] = {}
+    for key, line in inventory.objects.items() if places else ():
+        if key[:3] in places:
+            section, part, ids = places[key[:3]]
+            names, name = section.released[part.name], part.identity(line.name)
+            if name in names or line.id in ids:
+                keys[key] = section.prune or names.get(name) is not None
+    return keys
+
+
+def released_ids(section: Section, part: Collection, live: LiveState) -> frozenset[int]:
+    """Return the IDs of the live objects that a document leaves alone, as far as they were read."""
+    names, read = section.released.get(part.name, {}), live.parts.get((section.target, section.kind, part.name))
+    if not names or not isinstance(read, Objects):
+        return frozenset()
+    known = known_ids(section, part, live)
+    numbers = {known[name] for name in names if name in known}
+    return frozenset(
+        record.id
+        for record in read.own
+        if record.id and (record.id in numbers or not names.keys().isdisjoint(map(part.identity, record.names)))
+    )
 
 
 def unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozenset[str]:
@@ -191,5 +238,23 @@ def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryK
     discovered = {
         group: () if isinstance(members, Obstacle) else members for group, members in declared.discovery.groups.items()
     }
-    paths_by_id = declared.discovery.paths
-    return Proof(Path(), run.inputs, declared.manifests, discovered, paths_by_id, known_as, listed_as, was_called)
+    branches = {member.id: member.default_branch for member in projects_by_path(discovered).values()}
+
+    @cache
+    def default_branch(name: str) -> str | None:
+        number = int(name.partition(" ")[2])
+        branch = branches.get(number) or look_up_default_branch(Target(Level.PROJECT, number), roster)
+        return branch if isinstance(branch, str) else None
+
+    return Proof(
+        Path(),
+        run.inputs,
+        declared.manifests,
+        discovered,
+        declared.discovery.paths,
+        known_as,
+        listed_as,
+        was_called,
+        declared.branches,
+        default_branch,
+    )

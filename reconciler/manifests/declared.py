@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reconciler.manifests.creation import CREATE_KEY, Surroundings, read_creation
-from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
@@ -30,13 +30,17 @@ from reconciler.manifests.documents import (
 from reconciler.manifests.layers import (
     ALL,
     AT_LEAST,
+    DEFAULT_BRANCH,
     LOCKS,
+    NAMES,
     NO_SECTIONS,
+    PATH_NAMES,
     PRUNE,
     UNMANAGED,
     DeclaredSet,
     DeclaredTarget,
     Layer,
+    LetGo,
     Placeholders,
     SectionSpec,
     SectionSpecs,
@@ -140,7 +144,8 @@ def _read_spec(
     prune, faulty = _read_prune(spec[PRUNE], specs) if PRUNE in spec else (None, [])
     diagnostics += faulty
     unmanaged, faulty = _read_unmanaged(spec, levels, document, specs) if UNMANAGED in spec else (NO_SECTIONS, [])
-    diagnostics += faulty
+    let_go, faults = _read_let_go(spec, levels[0], specs) if UNMANAGED in spec and kind in LEVEL_OF else ((), [])
+    diagnostics += [*faulty, *faults]
     normalized = {name: specs[name].normalize(value, None) for name, value in sections.items()}
     for name, value in sections.items():
         if isinstance(value, dict) and len(normalized[name]) < len(value):
@@ -150,13 +155,18 @@ def _read_spec(
     texts = [*braces(sections, ("spec",))]
     waits = any(has_placeholder(text) for text, *_ in texts)
     if not alone:
+        texts += braces(spec.get(UNMANAGED, []), ("spec", UNMANAGED))
         texts += braces(document.value.get("metadata", {}).get(EXCEPTIONS, []), ("metadata", EXCEPTIONS))
         texts += braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,))
     uses: dict[str, list[Steps]] = {}
     for text, steps, at_key in texts:
+        names_branch = _names_branch(document, specs, steps)
         for name in placeholders_in(text):
-            uses.setdefault(name, []).append(steps)
-        misspelt = misspelt_placeholder(text)
+            if name != DEFAULT_BRANCH or names_branch:
+                uses.setdefault(name, []).append(steps)
+            else:
+                diagnostics.append(Diagnostic(steps, _no_branch(specs), "warning", at_key))
+        misspelt = misspelt_placeholder(text, NAMES if names_branch else PATH_NAMES)
         diagnostics += [Diagnostic(steps, misspelt, "warning", at_key)] if misspelt else []
     layer = make(
         document=document,
@@ -165,8 +175,29 @@ def _read_spec(
         placeholders=uses,
         normalized=None if waits else normalized,
         unmanaged=unmanaged,
+        let_go=let_go,
     )
     return layer, [*diagnostics, *faulty_holds(layer, specs)]
+
+
+def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
+    """Return whether `{default_branch}` has a meaning in the text at some steps, of a section or of an exception."""
+    match steps:
+        case ("spec", str(section), _, str(field), *_):
+            return specs[section].names_branch(field)
+        case ("spec", str(section), *_):
+            return specs[section].names_branch()
+        case ("metadata", "exceptions", int(number), "item"):
+            section = document.value["metadata"][EXCEPTIONS][number].get("section")
+            return isinstance(section, str) and section in specs and specs[section].names_branch()
+    return False
+
+
+def _no_branch(specs: SectionSpecs) -> str:
+    """Return the warning about `{default_branch}` where it has no meaning."""
+    whole = [name for name, spec in specs.items() if spec.names_branch()]
+    fields = [f"{name}.{field}" for name, spec in specs.items() for field in sorted(spec.kind.branch_fields or ())]
+    return f"`{{{DEFAULT_BRANCH}}}` has a meaning in {listed([*whole, *fields])} alone, and stays as it is here"
 
 
 def _section_error(
@@ -197,12 +228,12 @@ def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagno
         return [], [Diagnostic(("spec", PRUNE), "prune must be a list of sections: `prune: [milestones]`")]
     prunable = [section for section, spec in specs.items() if spec.kind.prunable]
     message = f"cannot be pruned; prunable are {listed(prunable)}"
-    return _listed_sections(PRUNE, prune, prunable, specs, lambda name: f"{name} {message}")
+    return _listed_sections(PRUNE, dict(enumerate(prune)), prunable, specs, lambda name: f"{name} {message}")
 
 
 def _listed_sections(
     key: str,
-    written_names: list[Any],
+    written_names: Mapping[int, Any],
     possible: Sequence[str],
     specs: SectionSpecs,
     impossible: Callable[[str], str | None],
@@ -211,13 +242,13 @@ def _listed_sections(
 
     Args:
         key: of the list.
-        written_names: the list.
+        written_names: its entries, each by its index.
         possible: the sections that it may name.
         specs: of all sections.
         impossible: returns why it may not name another one.
     """
     diagnostics: list[Diagnostic] = []
-    for index, name in enumerate(written_names):
+    for index, name in written_names.items():
         error = None
         if not isinstance(name, str):
             error = f"{key} lists the names of sections: {listed(possible)}"
@@ -225,7 +256,7 @@ def _listed_sections(
             error = impossible(name) if name in specs else unknown_section(name, specs, possible)
         diagnostics += [Diagnostic(("spec", key, index), error)] if error else []
     wrong = {diagnostic.steps[-1] for diagnostic in diagnostics}
-    return ["" if index in wrong else name for index, name in enumerate(written_names)], diagnostics
+    return ["" if index in wrong else name for index, name in written_names.items()], diagnostics
 
 
 def _read_unmanaged(
@@ -242,7 +273,8 @@ def _read_unmanaged(
     if written != ALL and not isinstance(written, list):
         example = f"`{UNMANAGED}: [{written if written in possible else possible[0]}]`"
         return NO_SECTIONS, [Diagnostic(above, f"{UNMANAGED} must be a list of sections, or `all`: {example}")]
-    listing = possible if written == ALL else written
+    entries = enumerate(possible if written == ALL else written)
+    listing = {index: entry for index, entry in entries if not isinstance(entry, dict)}
     named, diagnostics = _listed_sections(
         UNMANAGED, listing, possible, specs, lambda name: level_error(name, level, specs)
     )
@@ -254,6 +286,53 @@ def _read_unmanaged(
     message = f"this section is declared here and {UNMANAGED} at {place}: one of the two has to go"
     diagnostics += [Diagnostic(steps, message, at_key=at_key) for steps, at_key in twice]
     return names - raw_spec.keys(), diagnostics
+
+
+def _read_let_go(
+    raw_spec: Mapping[str, Any], level: Level, specs: SectionSpecs
+) -> tuple[tuple[LetGo, ...], list[Diagnostic]]:
+    """Return the single objects that a document leaves alone, and the errors; `{milestones: [Beta]}` names one."""
+    written = raw_spec[UNMANAGED]
+    possible = [name for name in specs if level in specs[name].kind.models]
+    let_go: list[LetGo] = []
+    diagnostics: list[Diagnostic] = []
+    for index, entry in enumerate(written if isinstance(written, list) else ()):
+        for name, value in entry.items() if isinstance(entry, dict) else ():
+            steps: Steps = (UNMANAGED, index, name)
+            if name not in possible:
+                message = level_error(name, level, specs) if name in specs else unknown_section(name, specs, possible)
+                diagnostics.append(Diagnostic(("spec", *steps), str(message), at_key=True))
+                continue
+            for found in _let_go_names(specs[name], steps, value):
+                diagnostics += [found] if isinstance(found, Diagnostic) else []
+                let_go += [found] if isinstance(found, LetGo) else []
+    return tuple(let_go), diagnostics
+
+
+def _let_go_names(spec: SectionSpec, steps: Steps, value: Any) -> Iterator[LetGo | Diagnostic]:
+    """Yield the objects of a section that a document leaves alone, and the errors."""
+    name = spec.kind.name
+    lists = {part: listing for part, listing in spec.lists.items() if listing.names.level is not None}
+    if spec.items is None and (not isinstance(value, dict) or not lists or value.keys() - lists.keys()):
+        form = " or ".join(f"`{{{name}: {{{part}: [...]}}}}`" for part in lists)
+        message = f"write {form}" if form else f"{name} has no items: write `{name}` to leave it alone"
+        yield Diagnostic(("spec", *steps), message, at_key=True)
+        return
+    named = [((*steps, part), lists[part], names) for part, names in value.items()] if spec.items is None else []
+    for above, collection, names in named or ([(steps, spec.items, value)] if spec.items else []):
+        if not isinstance(names, list):
+            yield Diagnostic(("spec", *above), f"{above[-1]} must be a list of names here: `{above[-1]}: [NAME]`")
+            continue
+        for number, item in enumerate(names):
+            is_number = isinstance(item, int) and not isinstance(item, bool)
+            if isinstance(item, str) or (is_number and collection.names.level is not None):
+                error = None if has_placeholder(item) else collection.name_error(item)
+            else:
+                error = f"must be text: `{WRITTEN}` is no text, quote it"
+            if error:
+                yield Diagnostic(("spec", *above, number), error, value=item)
+            else:
+                yield LetGo((*above, number), name, collection.name, item)
 
 
 def clashing_names(

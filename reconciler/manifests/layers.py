@@ -5,10 +5,10 @@ of each section of a spec: how its values are normalized, checked, and merged; t
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -23,8 +23,11 @@ from reconciler.model.state import NO_MINIMUMS
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, one
 
-NAMES = ("path", "name", "namespace")
-PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
+PATH_NAMES = ("path", "name", "namespace")
+DEFAULT_BRANCH = "default_branch"
+"""The placeholder for the name of a project's default branch, which only the service knows."""
+NAMES = (*PATH_NAMES, DEFAULT_BRANCH)
+PLACEHOLDER = re.compile(r"\{\{(NAME)\}\}|\{(NAME)\}".replace("NAME", "|".join(NAMES)))
 """A literal one, written with doubled braces, or one to fill in."""
 WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
@@ -40,11 +43,26 @@ def placeholder_values(target_path: str | None) -> Placeholders:
     return {"path": target_path, "name": name} | ({"namespace": namespace} if slash else {})
 
 
+def unbranched(values: Placeholders | None) -> Placeholders | None:
+    """Return the values where a default branch has no meaning: its placeholder stands for itself."""
+    return None if values is None else {**values, DEFAULT_BRANCH: f"{{{DEFAULT_BRANCH}}}"}
+
+
+def unnamed(values: Placeholders | None) -> Placeholders | None:
+    """Return the values as long as the default branch is not known."""
+    return None if values is None else {name: value for name, value in values.items() if name != DEFAULT_BRANCH}
+
+
 def fill(text: str, values: Placeholders | None, *, in_lower_case: bool = False) -> str:
-    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text."""
+    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text.
+
+    As long as the default branch is not known, its placeholders stay as they are, literal ones included.
+    """
 
     def replace(match: re.Match[str]) -> str:
         literal, name = match.groups()
+        if DEFAULT_BRANCH in (literal, name) and DEFAULT_BRANCH not in (values or {}):
+            return match.group()
         if literal:
             return f"{{{literal}}}"
         value = (values or {}).get(name, match.group())
@@ -58,11 +76,10 @@ def fill_all(value: Any, values: Placeholders | None) -> Any:
     return value if values is None else _with_texts(value, lambda text: fill(text, values))
 
 
-def literal(value: Any) -> Any:
+def literal(value: Any, names: Sequence[str] = NAMES) -> Any:
     """Return a value as a manifest writes it, with literal braces doubled: filling in gives back the value."""
-    return _with_texts(
-        value, lambda text: re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", text) if "{" in text else text
-    )
+    pattern = rf"\{{({'|'.join(names)})\}}"
+    return _with_texts(value, lambda text: re.sub(pattern, r"{{\1}}", text) if "{" in text else text)
 
 
 def unfilled(text: str, placeholders: Placeholders) -> str:
@@ -110,10 +127,10 @@ def placeholders_in(text: str) -> tuple[str, ...]:
     return tuple(match[2] for match in PLACEHOLDER.finditer(text) if match[2])
 
 
-def misspelt_placeholder(text: str) -> str | None:
-    """Return a warning if a word in braces looks like a misspelt placeholder."""
+def misspelt_placeholder(text: str, names: Sequence[str]) -> str | None:
+    """Return a warning if a word in braces looks like one of some placeholders, misspelt."""
     for word in WORD.findall(text):
-        guess = None if word in NAMES else closest(word, NAMES)
+        guess = None if word in NAMES else closest(word, names)
         if guess:
             return f"`{{{word}}}` is no placeholder and stays as it is; did you mean `{{{guess}}}`?"
     return None
@@ -129,6 +146,26 @@ LOCKS: Hold = "locks"
 AT_LEAST: Hold = "at_least"
 
 NO_SECTIONS: frozenset[str] = frozenset()
+
+Released = Mapping[str, Mapping[Key, Key | None]]
+"""By part of a section, the names of objects that a document leaves alone, each with the name by which layers declare
+the object; None if they do not."""
+
+
+class LetGo(NamedTuple):
+    """An object that a target's own document leaves alone, whatever its profiles and sets declare.
+
+    Attributes:
+        steps: to its name, from the document's spec.
+        section: its section.
+        part: the collection.
+        name: as written in a layer; as the target has it in a stack.
+    """
+
+    steps: Steps
+    section: str
+    part: str
+    name: Key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +215,7 @@ class SectionSpec:
     def normalize(self, section_value: Any, values: Placeholders | None) -> Any:
         """Return a section with canonical names and, unless `values` is None, with its placeholders filled in."""
         if not isinstance(section_value, dict):
-            return fill_all(section_value, values)
+            return fill_all(section_value, self.values_of(values))
         if self.items is None and values is None and section_value.keys().isdisjoint(self.lists):
             return section_value
         value_of = self._field if self.items is None else self._item
@@ -187,7 +224,17 @@ class SectionSpec:
 
     def normalize_key(self, key: str, values: Placeholders | None) -> Any:
         """Return a key of the section as `normalize` does."""
+        values = self.values_of(values)
         return fill(key, values) if self.items is None else _normalize_name(self.items, key, values)
+
+    def names_branch(self, field: str | None = None) -> bool:
+        """Return whether `{default_branch}` has a meaning in a field, or without one, in the keys of the section."""
+        fields = self.kind.branch_fields
+        return fields is None or field in fields
+
+    def values_of(self, values: Placeholders | None, field: str | None = None) -> Placeholders | None:
+        """Return the values of the placeholders in a field, or without one, in the keys of the section."""
+        return values if self.names_branch(field) else unbranched(values)
 
     def shared_key(self, key: str, target: Target) -> str:
         """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
@@ -197,21 +244,57 @@ class SectionSpec:
             return f"{{path}}{literal(key[len(path) :])}"
         return str(literal(key))
 
+    def without(self, section_value: Any, names_by_part: Mapping[str, Set[Key]]) -> tuple[Any, Released]:
+        """Return a section without the items of some names, and all names that these items have or had.
+
+        A former name that is the name of an item that stays is not among them.
+
+        Args:
+            section_value: as the target has it.
+            names_by_part: the names, by part.
+        """
+        released: dict[str, dict[Key, Key | None]] = {
+            part: dict.fromkeys(names) for part, names in names_by_part.items()
+        }
+        if not isinstance(section_value, dict):
+            return section_value, released
+        if self.items is not None:
+            names = names_by_part.get(self.items.name, frozenset())
+            called = {key: {key, *_former_names(value)} for key, value in section_value.items()}
+            left = {key: value for key, value in section_value.items() if names.isdisjoint(called[key])}
+            more = {name: key for key in section_value if key not in left for name in called[key] - left.keys()}
+            return left, {self.items.name: {**dict.fromkeys(names), **more}}
+        left = dict(section_value)
+        for part, names in names_by_part.items():
+            entries, identity = section_value.get(part), self.lists[part].identity
+            if isinstance(entries, list):
+                gone = [entry for entry in entries if isinstance(entry, str | int) and identity(entry) in names]
+                left[part] = [entry for entry in entries if entry not in gone]
+                released[part].update((identity(entry), entry) for entry in gone)
+        return left, released
+
     def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
-        return _normalize_name(self.lists[field], list_entry, values)
+        return _normalize_name(self.lists[field], list_entry, self.values_of(values, field))
 
     def _field(self, key: str, value: Any, values: Placeholders | None) -> Any:
         if key in self.lists and isinstance(value, list):
             return [self.normalize_entry(key, entry, values) for entry in value]
-        return fill_all(value, values)
+        return fill_all(value, self.values_of(values, key))
 
     def _item(self, _key: str, item_value: Any, values: Placeholders | None) -> Any:
-        if not isinstance(item_value, dict) or OLD_NAMES not in item_value:
-            return item_value if values is None else fill_all(item_value, values)
+        if not isinstance(item_value, dict):
+            return fill_all(item_value, self.values_of(values))
+        fields = item_value if values is None else self._filled_fields(item_value, values)
+        if OLD_NAMES not in item_value:
+            return fields
         old = item_value[OLD_NAMES]
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
-        return {**fill_all(item_value, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+        return {**fields, OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+
+    def _filled_fields(self, fields: dict[str, Any], values: Placeholders) -> dict[str, Any]:
+        inner = self.values_of(values)
+        return {fill(key, inner): fill_all(value, self.values_of(values, key)) for key, value in fields.items()}
 
 
 def _united(lower_list: list[Any], upper_list: list[Any]) -> list[Any]:
@@ -226,6 +309,12 @@ def _normalize_name(collection: Collection, raw_name: Any, values: Placeholders 
     if not isinstance(raw_name, str):
         return fill_all(raw_name, values)
     return collection.names.canonical(fill(raw_name, values, in_lower_case=collection.names.lowers_placeholders))
+
+
+def _former_names(item_value: Any) -> list[Key]:
+    """Return the former names of an item; what is wrong in its place is left out."""
+    olds = item_value.get(OLD_NAMES) if isinstance(item_value, dict) else None
+    return [old for old in (olds if isinstance(olds, list) else [olds]) if isinstance(old, str)]
 
 
 def _overlay(lower: Any, upper: Any) -> Any:
@@ -292,6 +381,7 @@ class Layer:
         locks: by section, `all` or the names of what later layers may not change.
         at_least: likewise, of what they may only make stricter.
         unmanaged: the sections that a target's own document leaves alone.
+        let_go: single objects that it leaves alone.
         profiles: the names of what is merged beneath it.
         labels: of its target, or of its projects.
     """
@@ -305,6 +395,7 @@ class Layer:
     locks: Mapping[str, Any] = field(default_factory=dict)
     at_least: Mapping[str, Any] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
     profiles: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -362,6 +453,8 @@ class Stack:
         values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
+        let_go: the single objects that it leaves alone; `sections` are without them.
+        released: by section, all names that these have or had.
         winners: by the steps to a value, the layer that has the strictest minimum, or the lock, though a later one has
             a minimum too.
     """
@@ -373,6 +466,8 @@ class Stack:
     values: Placeholders | None
     specs: SectionSpecs
     unmanaged: frozenset[str] = NO_SECTIONS
+    let_go: tuple[LetGo, ...] = ()
+    released: Mapping[str, Released] = field(default_factory=dict)
     winners: Mapping[Steps, Layer] = field(default_factory=lambda: NO_WINNERS)
 
     @property
@@ -410,6 +505,32 @@ class Stack:
         """Return the fields of a section that may be stricter on the service, by item: see `Layer.held`."""
         return {key: joined.minimums for key, joined in self.joined(name) if joined.minimums} or NO_MINIMUMS
 
+    @property
+    def unnamed(self) -> "Stack":
+        """The same as long as the default branch is not known; itself if no layer names that by its placeholder."""
+        if self.values is None or not self.names_default_branch:
+            return self
+        return replace(self, values=unnamed(self.values)).of(*self.layers)
+
+    @property
+    def names_default_branch(self) -> bool:
+        """Whether a layer has the placeholder of the default branch."""
+        return any(DEFAULT_BRANCH in layer.placeholders for layer in self.layers)
+
+    def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
+        """Return whether the target's own document leaves an object alone.
+
+        Args:
+            section: its section.
+            name: its name.
+            list_name: the list of names that it is in; empty for an item.
+        """
+        if section in self.unmanaged:
+            return True
+        items = self.specs[section].items
+        collection = self.specs[section].lists[list_name] if items is None else items
+        return collection.identity(name) in self.released.get(section, {}).get(collection.name, ())
+
     def under(self, *layers: Layer) -> "Stack":
         """Merge further layers over this, without the sections that the target's level does not have."""
         sections, prune = dict(self.sections), self.prune
@@ -422,11 +543,24 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        return _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
+        merged = _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
+        return _without_let_go(merged) if self.let_go else merged
 
     def of(self, *layers: Layer) -> "Stack":
         """Merge these layers alone, for the same target."""
         return replace(self, layers=(), sections={}, prune=[], winners=NO_WINNERS).under(*layers)
+
+
+def _without_let_go(stack: Stack) -> Stack:
+    """Return a stack without the items that the target's own document leaves alone."""
+    sections, released = dict(stack.sections), dict(stack.released)
+    names: dict[str, dict[str, set[Key]]] = {}
+    for each in stack.let_go:
+        names.setdefault(each.section, {}).setdefault(each.part, set()).add(each.name)
+    for name, names_by_part in names.items():
+        sections[name], released[name] = stack.specs[name].without(sections.get(name), names_by_part)
+    kept = {name: section for name, section in sections.items() if section is not None}
+    return replace(stack, sections=kept, released=released)
 
 
 def _with_winners(stack: Stack) -> Stack:
@@ -437,7 +571,7 @@ def _with_winners(stack: Stack) -> Stack:
             above = (name,) if key is None else (name, key)
             winners |= {(*above, field): layer for field, (layer, _) in joined.winners.items()}
             strictest = {field: value for field, (_, value) in joined.winners.items()}
-            if strictest:
+            if strictest and (key is None or key in sections[name]):  # not an item that is let go
                 own = strictest if key is None else {key: {**sections[name][key], **strictest}}
                 sections[name] = {**sections[name], **own}
     return replace(stack, sections=sections, winners=winners) if winners else stack
@@ -449,6 +583,17 @@ def stacked(
     specs: SectionSpecs,
     values: Placeholders | None = None,
     unmanaged: frozenset[str] = NO_SECTIONS,
+    *,
+    let_go: Iterable[LetGo] = (),
 ) -> Stack:
-    """Merge some layers, lowest first."""
-    return Stack(target, (), {}, [], values, specs, unmanaged).under(*layers)
+    """Merge some layers, lowest first; what is left alone is as the target's own document writes it."""
+    named = tuple(each._replace(name=_let_go_name(each, specs, values)) for each in let_go)
+    return Stack(target, (), {}, [], values, specs, unmanaged, named).under(*layers)
+
+
+def _let_go_name(let_go: LetGo, specs: SectionSpecs, values: Placeholders | None) -> Key:
+    """Return the identity of an object that is left alone."""
+    spec = specs[let_go.section]
+    if spec.items is not None:
+        return spec.items.identity(spec.normalize_key(str(let_go.name), values))
+    return spec.lists[let_go.part].identity(spec.normalize_entry(let_go.part, let_go.name, values))

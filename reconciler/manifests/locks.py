@@ -20,6 +20,7 @@ from reconciler.manifests.layers import (
     UNMANAGED,
     Hold,
     Layer,
+    LetGo,
     Placeholders,
     SectionSpec,
     SectionSpecs,
@@ -236,6 +237,27 @@ def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
             message = f"{name} {words} {lock}: take it out here, or accept a deviation by an exception"
             written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
+    for let_go in stack.let_go:
+        keeping = next((each for each in locks_of(stack) if _keeps(each, let_go, stack)), None)
+        if keeping is not None:
+            is_pruning = keeping.steps[0] == PRUNE
+            what = f"the pruning of {let_go.section}" if is_pruning else ".".join(map(str, keeping.steps))
+            message = f"{what} is {keeping.words}: take this out here, or accept a deviation by an exception"
+            yield Diagnostic(let_go.steps, message)
+
+
+def _keeps(lock: Lock, let_go: LetGo, stack: Stack) -> bool:
+    """Return whether a lock forbids to leave an object alone: it locks the object, or that the section is pruned."""
+    section, *inner = lock.steps
+    if section == PRUNE:
+        return bool(lock.value) and inner == [let_go.section]
+    if section != let_go.section:
+        return False
+    spec = stack.specs[section]
+    if spec.items is not None:
+        return bool(inner[0] == stack.released[section][let_go.part][let_go.name])
+    identity = spec.lists[let_go.part].identity
+    return inner == [let_go.part] and let_go.name in map(identity, lock.value)
 
 
 def _names(spec: SectionSpec, section_value: Any, values: Placeholders | None = None) -> Set[Any]:

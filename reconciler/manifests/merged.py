@@ -7,11 +7,24 @@ from typing import Any
 from reconciler.manifests.creation import CREATE_KEY
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.exceptions import exceptions_on
-from reconciler.manifests.layers import PRUNE, UNMANAGED, SectionSpec, Stack, literal, placeholders_in, unfilled
+from reconciler.manifests.layers import (
+    DEFAULT_BRANCH,
+    NAMES,
+    PATH_NAMES,
+    PRUNE,
+    UNMANAGED,
+    SectionSpec,
+    Stack,
+    fill_all,
+    literal,
+    placeholders_in,
+    unfilled,
+)
 from reconciler.manifests.locks import lock_on
 from reconciler.manifests.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
 
@@ -24,11 +37,13 @@ class MergedTarget:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
         told: what is to be said of its sections.
+        contradictions: by section, what contradicts the name of the default branch.
     """
 
     desired: DesiredTarget
     stack: Stack
     told: tuple[Diagnostic, ...] = ()
+    contradictions: Mapping[str, Obstacle] = field(default_factory=dict)
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
 
@@ -37,24 +52,42 @@ class MergedTarget:
         """The merged spec."""
         stack = self.stack
         head: dict[str, Any] = {PRUNE: stack.prune} if stack.prune else {}
-        if stack.unmanaged:
-            head[UNMANAGED] = stack.layers[-1].document.value["spec"][UNMANAGED]
+        if stack.unmanaged or stack.let_go:
+            written = stack.layers[-1].document.value["spec"][UNMANAGED]
+            head[UNMANAGED] = fill_all(written, stack.values)
         return {**head, **stack.sections}
 
     @property
     def as_written(self) -> dict[str, Any]:
         """The merged spec as one manifest writes it, with literal braces doubled."""
-        return self.spec if self.stack.values is None else {key: literal(value) for key, value in self.spec.items()}
+        values = self.stack.values
+        if values is None:
+            return self.spec
+        names = NAMES if DEFAULT_BRANCH in values else PATH_NAMES
+        return {key: literal(value, names) for key, value in self.spec.items()}
 
     @property
     def beneath(self) -> Stack:
         """What the profiles and sets beneath its document declare."""
         return self.stack.of(*self.stack.layers[:-1])
 
-    def unmanaged(self, section: str) -> str:
-        """Return the place where its document leaves a section alone, as `path:line`; empty if it does not."""
+    def unmanaged(self, field: str) -> str:
+        """Return the place where its document leaves a section, or one object, alone; empty if it does not.
+
+        Args:
+            field: the section, and what follows within it, joined by dots.
+
+        Returns:
+            The place, as `path:line`.
+        """
         document = self.stack.layers[-1].document
-        return document.find(("spec", UNMANAGED)).line if section in self.stack.unmanaged else ""
+        section, _, inner = field.partition(".")
+        if section in self.stack.unmanaged:
+            return document.find(("spec", UNMANAGED)).line
+        named = (each for each in self.stack.let_go if each.section == section)
+        is_list = self.stack.specs[section].items is None if section in self.stack.specs else False
+        held = (each for each in named if is_list or f"{inner}.".startswith(f"{each.name}."))
+        return next((document.find(("spec", *each.steps)).line for each in held), "")
 
     def hands_down(self, section: str) -> bool:
         """Whether the objects that it declares in a section hold in all targets below it too."""
@@ -99,6 +132,8 @@ class MergedTarget:
         declared = declarations(self.stack, (address.section, address.name))
         lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
         own_name = str(lowest.steps[-1])
+        if olds and DEFAULT_BRANCH in placeholders_in(own_name):
+            return None  # the default branches of other projects have had other names
         values = self.stack.values or {}
         used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
         return lowest.line, (own_name, *(unfilled(other, used) for other in olds))

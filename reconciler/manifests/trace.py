@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill
+from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Placeholders, SectionSpec, Stack, fill, fill_all
 from reconciler.manifests.sources import Location, Steps
 from reconciler.model.targets import Key
 
@@ -104,9 +104,12 @@ def _values(
     yield traced_place
     if isinstance(written_value, dict):
         names = [
-            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written_value
+            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, spec.values_of(values)), key)
+            for key in written_value
         ]
         for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
+            if name not in value:  # it is under the other one of two equal names
+                continue
             yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written_value[key])
     elif isinstance(written_value, list):
         is_named = len(steps) == 2 and steps[1] in spec.lists
@@ -133,8 +136,8 @@ def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
 def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
     """Yield the own document of a target if it declares `unmanaged`, or its entry of a number."""
     for layer in stack.layers:
-        if layer.unmanaged:
-            names = layer.document.value["spec"][UNMANAGED]
+        if layer.unmanaged or layer.let_go:
+            names = fill_all(layer.document.value["spec"][UNMANAGED], stack.values)
             yield Declaration(layer, (UNMANAGED, *inner), names[inner[0]] if inner else names)
 
 

@@ -250,7 +250,8 @@ def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
         diagnostics += _rules(_sound_items(spec, value, target.level), spec)
         diagnostics = [each for each in diagnostics if each.severity == "error"]
     else:
-        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=name in stack.prune)]
+        is_settled = name in stack.prune or name in stack.released  # a list may be empty because its entries are let go
+        diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=is_settled)]
         diagnostics += _undermined(section, spec)
     diagnostics = [
         each.below("spec", name) for each in diagnostics if stack.values is not None or not _has_placeholder(each)

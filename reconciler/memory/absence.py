@@ -24,8 +24,10 @@ RENAMED = "the service shows the object by another name"
 UNLISTED = "the section could not be listed whole"
 WITHHELD = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
+OTHER_BRANCH = "it was declared as that of the default branch, which is another one now"
 
 NO_IDS: Mapping[Key, int] = MappingProxyType({})
+NOTHING_LET_GO: Mapping[ObjectKey, bool] = MappingProxyType({})
 
 
 class CommitPosition(Enum):
@@ -90,7 +92,7 @@ class PartNow:
         section: the section's name.
         part: which of the section's endpoints.
         live: the canonical names of each live object, by ID; None if the list is not whole.
-        names: the canonical form of all declared and former names.
+        names: the canonical form of all declared and former names, and of those that a document leaves alone.
         declared: the IDs of the live objects that a declared or a former name stands for.
         identity: returns the canonical form of a name.
         by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
@@ -151,7 +153,8 @@ def part_now(
     declared = section.wanted[collection.name]
     items = {} if isinstance(declared, Resource) else declared
     former = (old for resource in items.values() for old in getattr(resource, "renamed_from", ()))
-    names = {collection.identity(name) for name in (*items, *former)}
+    released = section.released.get(collection.name, ())  # what a document leaves alone is protected as if declared
+    names = {collection.identity(name) for name in (*items, *former, *released)}
     unlisted = PartNow(target_name, section.kind, collection.name, None, names, identity=collection.identity)
     if isinstance(declared, Resource) or not isinstance(live_part, Objects):
         return unlisted
@@ -226,7 +229,7 @@ def decide(
     for line in candidates:
         reason = obstacle or _not_contained(line, positions)
         if not reason and not declares(line):
-            reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
+            reason = not_declared(line)
         if reason:
             kept.append(KeptObject(line, reason))
         else:
@@ -234,7 +237,19 @@ def decide(
     return AbsenceDecision(tuple(deletions), tuple(kept))
 
 
-def is_declared(object_line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
+def not_declared(object_line: ObjectLine) -> str:
+    """Return the reason to keep an object that history does not prove."""
+    return f"the manifests at {object_line.at[:SHORT_SHA_LENGTH]} do not declare it"
+
+
+def is_declared(
+    object_line: ObjectLine,
+    called: Collection[Identity],
+    then: DesiredState,
+    kinds: Kinds,
+    *,
+    as_written: bool = False,
+) -> bool:
     """Return whether manifests declare an object.
 
     Args:
@@ -242,6 +257,7 @@ def is_declared(object_line: ObjectLine, called: Collection[Identity], then: Des
         called: all that the target is known as: its ID, and its paths.
         then: the manifests.
         kinds: all kinds.
+        as_written: whether the name counts as it is before `{default_branch}` is filled in.
     """
     kind = kinds.get(object_line.section)
     part = next((candidate for candidate in kind.parts if candidate.name == object_line.part), None) if kind else None
@@ -251,7 +267,7 @@ def is_declared(object_line: ObjectLine, called: Collection[Identity], then: Des
         resource is not None and part.identity(name) == part.identity(object_line.name)
         for target in then.targets
         if target.target.identity in called
-        for name, resource in _declared(target, object_line)
+        for name, resource in _declared(target, object_line, as_written=as_written)
     )
 
 
@@ -293,6 +309,7 @@ def departures(
     inventory: Inventory,
     declared_parts: Collection[tuple[str, str, str]],
     released: Collection[tuple[str, str]] = (),
+    single_objects: Mapping[ObjectKey, bool] = NOTHING_LET_GO,
     unknown: Collection[str] = (),
 ) -> list[str]:
     """Return a line for what has left: targets and sections that are no longer managed and keep their objects.
@@ -301,14 +318,18 @@ def departures(
         inventory: the list.
         declared_parts: target, section and part of all that the manifests declare, whatever the run selects.
         released: target and section of what the documents of targets leave alone.
+        single_objects: the lines of single objects that they leave alone, each with whether they must go on saying so.
         unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
             could not be listed.
     """
     present = {target for target, *_ in (*declared_parts, *released)}
     gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
     alone = dict[str, list[ObjectLine]]()
-    for line in inventory.objects.values():
-        if (line.target, line.section) in released:
+    single = dict[tuple[str, str, bool], list[ObjectLine]]()
+    for key, line in inventory.objects.items():
+        if key in single_objects:
+            single.setdefault((line.section, line.part, single_objects[key]), []).append(line)
+        elif (line.target, line.section) in released:
             alone.setdefault(line.section, []).append(line)
         elif line.target in present and line.key[:3] not in declared_parts:
             lost.setdefault((line.section, line.part), []).append(line)
@@ -321,6 +342,7 @@ def departures(
             f"{section} of {_owners(lines)} is unmanaged; its {_objects(lines)}"
             for section, lines in sorted(alone.items())
         ),
+        *(_single(section, part, lines, stays=stays) for (section, part, stays), lines in sorted(single.items())),
     ]
 
 
@@ -353,7 +375,7 @@ def _undeclared(former_section: Section, section: Section, part: Part) -> int:
     if not isinstance(then, Mapping) or not isinstance(wanted, Mapping):
         return 0
     former = (old for resource in wanted.values() for old in getattr(resource, "renamed_from", ()))
-    names = {part.identity(name) for name in (*wanted, *former)}
+    names = {part.identity(name) for name in (*wanted, *former, *section.released.get(part.name, ()))}
     return sum(part.identity(name) not in names for name, resource in then.items() if resource is not None)
 
 
@@ -374,10 +396,11 @@ def _not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPositi
             return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
 
 
-def _declared(target: DesiredTarget, object_line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
-    wanted = (
-        section.wanted.get(object_line.part) for section in target.sections if section.kind == object_line.section
-    )
+def _declared(
+    target: DesiredTarget, object_line: ObjectLine, *, as_written: bool
+) -> Iterable[tuple[Key, Resource | None]]:
+    sections = (section for section in target.sections if section.kind == object_line.section)
+    wanted = (((as_written and section.written) or section).wanted.get(object_line.part) for section in sections)
     return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
 
 
@@ -397,6 +420,14 @@ def _lost(section: str, part_name: str, lines: Sequence[ObjectLine]) -> str:
         f"{name} of {_owners(lines)} is no longer declared; its {_objects(lines)} "
         f"(`{section}: {remedy}` deletes {them})"
     )
+
+
+def _single(section: str, part_name: str, lines: Sequence[ObjectLine], *, stays: bool) -> str:
+    """Return the line about single objects that documents leave alone; see `departures`."""
+    name = section if part_name == section else f"{section}.{part_name}"
+    fate, them = ("is unmanaged, and stays", "it") if len(lines) == 1 else ("are unmanaged, and stay", "them")
+    until = f" as long as `unmanaged` names {them}" if stays else f"; the next apply forgets {them}"
+    return f"{counted(len(lines), 'object')} in {name} of {_owners(lines)} {fate}{until}"
 
 
 def _owners(lines: Sequence[ObjectLine]) -> str:

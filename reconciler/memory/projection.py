@@ -89,7 +89,7 @@ class Basis:
     declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By target, all collections that the manifests declare, as `section/part`."""
     released: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By target, the sections that `unmanaged` leaves alone."""
+    """By target, the sections that `unmanaged` leaves alone, and single objects, as `section/part/ID`."""
     unknown: tuple[str, ...] = ()
     """The targets of which it is not known what is declared."""
 
@@ -196,7 +196,8 @@ class Projection:
     def _released_objects(self) -> Iterator[ObjectKey]:
         """The objects of what is no longer declared, or was released, as far as the history of the run knows them."""
         for key, line in self.basis.seen.objects.items() if self._is_whole else ():
-            released = line.section in self._released.get(line.target, ())
+            named = {line.section, f"{line.section}/{line.part}/{line.id}"}
+            released = not named.isdisjoint(self._released.get(line.target, ()))
             declared = f"{line.section}/{line.part}" in self._declared.get(line.target, ())
             is_known = declared or line.target in self.basis.unknown
             if (released or not is_known) and line.at and self.history.contains(line.at):

@@ -32,7 +32,7 @@ from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, LEVELS_OF
-from reconciler.manifests.layers import ALL, PRUNE, UNMANAGED
+from reconciler.manifests.layers import ALL, PRUNE, UNMANAGED, section_specs
 from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
@@ -287,8 +287,11 @@ def _spec(document_kind: str, kinds: Kinds) -> Schema:
     unmanaged = {
         "title": "Unmanaged",
         "description": "Sections that this target does not manage, whatever its profiles and sets declare; `all` of "
-        "them. Their objects stay as they are.",
-        "anyOf": [{"const": ALL}, {"type": "array", "items": {"enum": [*allowed]}}],
+        "them; or single items, such as `{milestones: [Beta]}`. Their objects stay as they are.",
+        "anyOf": [
+            {"const": ALL},
+            {"type": "array", "items": {"anyOf": [{"enum": [*allowed]}, _let_go(allowed)]}},
+        ],
         "examples": [[*allowed][:1]],
     }
     policies = {**({PRUNE: prune} if prunable else {}), **({UNMANAGED: unmanaged} if document_kind in LEVEL_OF else {})}
@@ -297,6 +300,35 @@ def _spec(document_kind: str, kinds: Kinds) -> Schema:
         "additionalProperties": False,
         "examples": [{name: schema["examples"][0] for name, schema in sections.items()}],
     }
+
+
+def _listed_names(name: str, *types: str) -> Schema:
+    """Return the schema of a list of the names of items that a document leaves alone."""
+    names = {"type": "array", "items": {"type": [*types] if len(types) > 1 else types[0]}}
+    return {**_items_described(name), **names, "examples": [["NAME"]]}
+
+
+def _items_described(name: str) -> Schema:
+    title = name.replace("_", " ").capitalize()
+    return {"title": title, "description": "The items that this target does not manage."}
+
+
+def _let_go(kinds: Kinds) -> Schema:
+    """Return the schema of single items that a document leaves alone, by section."""
+    names: dict[str, Schema] = {}
+    for name, spec in section_specs(kinds).items():
+        lists = {
+            part: _listed_names(part, "string", "integer")
+            for part, listing in spec.lists.items()
+            if listing.names.level is not None
+        }
+        if spec.items is not None:
+            names[name] = _listed_names(name, "string")
+        elif lists:
+            example = {part: ["acme/lib"] for part in [*lists][:1]}
+            form = {"type": "object", "properties": lists, "additionalProperties": False}
+            names[name] = {**_items_described(name), **form, "examples": [example]}
+    return {"type": "object", "properties": names, "additionalProperties": False}
 
 
 def _section(kind: Kind, document_levels: Collection[Level]) -> Schema:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.edit.accept import accept
 from reconciler.edit.differences import CONTRADICTION, Acceptance, Drift, ManifestFiles
+from reconciler.edit.place import UNITED
 from reconciler.engine.compare.planner import make_plan
 from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES
@@ -260,7 +261,7 @@ def test_the_plan_is_empty_afterwards_and_no_line_changes_without_need(
     unlocked = [
         problem.reason for problem in accepted.refused if not problem.reason.startswith("locked by profile base")
     ]
-    assert {reason.rpartition(", ")[2] for reason in unlocked} <= {"and lists unite", CONTRADICTION}
+    assert {reason.rpartition(", ")[2] for reason in unlocked} <= {UNITED, CONTRADICTION}
     assert accepted_by(read(after), state).texts == {}
     assert [*undeclared(manifests, read(after))] == []
     assert [*touched(fleet, after)] == []

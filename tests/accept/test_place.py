@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from reconciler.edit.edits import Add, Drop, Put, Rename
-from reconciler.edit.place import Membership, Spots, Wish, place
+from reconciler.edit.place import UNITED, Membership, Spots, Wish, place
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.layers import Layer
 from reconciler.manifests.sources import Steps
@@ -220,13 +220,25 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]
         (GROUPS, own(API, "job_token_scope: {groups: [acme]}"), own(LIB)),
         (Drop(("acme",)), LIST),
         {},
-        ["profile base (fleet.yaml:6) lists the allowlisted group acme for other targets too, and lists unite"],
+        ["profile base (fleet.yaml:6) lists the allowlisted group acme for other targets too, " + UNITED],
     ),
     "an entry of a list that another target leaves alone": (
         (GROUPS, own(API), own(LIB, "unmanaged: [job_token_scope]")),
         (Drop(("acme",)), LIST),
         {},
         ["profile base: job_token_scope.groups.0 = Drop()"],
+    ),
+    "an entry of a list that another target lets go of": (
+        (GROUPS, own(API), own(LIB, "unmanaged: [{job_token_scope: {groups: [acme]}}]")),
+        (Drop(("acme",)), LIST),
+        {},
+        ["profile base: job_token_scope.groups.0 = Drop()"],
+    ),
+    "a new item that another target lets go of": (
+        (PRUNED, own(API), own(LIB, "unmanaged: [{milestones: [m1]}]")),
+        (Put({}), M1),
+        {},
+        ["profile base: milestones.m1 = Put(value={})"],
     ),
     "a new item of all targets": (
         (PRUNED, own(API), own(LIB)),

@@ -124,7 +124,8 @@ def test_lists_unite_so_that_an_entry_goes_from_all_layers_or_stays() -> None:
         [
             (
                 101,
-                "profile base (manifests/fleet.yaml:8) lists the allowlisted project 101 for other targets too, and lists unite",
+                "profile base (manifests/fleet.yaml:8) lists the allowlisted project 101 for other targets too, "
+                "and lists unite: `unmanaged` in its own document lets go of it",
             )
         ],
     )

@@ -35,17 +35,21 @@ def plan_collection(
     own_names = _own_names(at)
     ordered = arranged(at.part, wanted, live)
     declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in own_names}
-    ids, unresolved = resolve(at, declared, live)
+    released = at.section.released.get(at.part.name, {})
+    ids, unresolved = resolve(at, {**dict.fromkeys(released), **declared}, live)
 
     def canonical(name: Key) -> Key:
         return ids.get(name, at.part.identity(name))
 
+    left_alone = own_names | {canonical(name) for name in released}
     present = {
         name: resource
         for name, resource in declared.items()
-        if resource is not None and name not in unresolved and canonical(name) not in own_names
+        if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
     matches = match(present, [*live, *_promoted(at, present)], canonical)
+    # Of what the target's document leaves alone, nothing is planned or said.
+    matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
     if at.takes_fewer:
         matches = replace(matches, missing={})
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
