@@ -27,17 +27,20 @@ COLUMNS = 100
 WIDTH, HEIGHT = 8.4, 20
 """Of one character, in pixels."""
 
-CLASSES = {"32": "create", "33": "update", "31": "delete", "1;35": "problem", "1": "target", "2": "origin", "0": ""}
+CLASSES = {
+    "32": "create", "33": "update", "31": "delete", "1;35": "problem", "1;33": "caution", "1": "target", "2": "origin",
+    "0": "",
+}  # fmt: skip
 
 STYLE = """
   text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
   rect { fill: #f6f8fa; stroke: #d1d9e0 }
-  .create { fill: #116329 } .update { fill: #7d4e00 } .delete { fill: #a40e26 } .problem { fill: #8250df }
+  .create { fill: #116329 } .update, .caution { fill: #7d4e00 } .delete { fill: #a40e26 } .problem { fill: #8250df }
   .origin { fill: #59636e }
-  .target, .problem { font-weight: bold }
+  .target, .problem, .caution { font-weight: bold }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } rect { fill: #151b23; stroke: #3d444d }
-    .create { fill: #56d364 } .update { fill: #e3b341 } .delete { fill: #ff7b72 } .problem { fill: #d2a8ff }
+    .create { fill: #56d364 } .update, .caution { fill: #e3b341 } .delete { fill: #ff7b72 } .problem { fill: #d2a8ff }
     .origin { fill: #9198a1 }
   }
 """

@@ -232,6 +232,11 @@ class Configuration(BaseModel):
         description="Permission for runs to delete up to `count` objects, until a day; `--allow-deletes` wins.",
         examples=[{"count": 25, "until": "2026-12-01"}],
     )
+    max_loosening: Annotated[int, Field(ge=0)] | None = Field(
+        None,
+        description="Refuse a plan of which more changes loosen protection; any number if left out.",
+        examples=[0],
+    )
     allow_problems: bool = Field(
         False, description="Whether runs exit with 0 instead of 3 if there are problems.", examples=[True]
     )

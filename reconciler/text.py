@@ -14,7 +14,7 @@ from reconciler.document.compare import Comparison
 from reconciler.document.diagnosis import Costs, Diagnosis, DoctorFinding, SectionState, TargetState, Verdict
 from reconciler.document.document import RunDocument
 from reconciler.document.groups import GROUP_FROM_TARGETS, Block, Entry, EntryGroup, entries_of, grouped, subject_of
-from reconciler.document.numbers import DocumentPart, parts_of
+from reconciler.document.numbers import DocumentPart, by_effect, parts_of
 from reconciler.document.style import Style
 from reconciler.document.wording import (
     MARKERS,
@@ -47,12 +47,14 @@ from reconciler.document.wording import (
     restored_heading,
     restored_text,
     revert_notes,
+    shown_notes,
     status_text,
     summary_line,
     summary_phrases,
     verbose_notes,
     waiting_times,
     warned_once,
+    with_author,
 )
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.codes import code_of, place_of
@@ -82,6 +84,9 @@ COLOURS = {
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
 """ANSI numbers. A colour repeats a marker or a word, and never replaces it."""
+
+ROLE_OF_PART: Mapping[str, str] = {"loosens protection": "warning", "loosened on the service": "warning"}
+"""The colour roles of headings."""
 
 ROLES: Mapping[str, str] = {
     Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
@@ -186,7 +191,17 @@ def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
 
 
 def _part_lines(document_part: DocumentPart, style: Style) -> list[str]:
-    """Return the lines of a part: equal entries of several targets, then the other entries of each target."""
+    """Return the lines of a part: what loosens protection first, under its heading, then all else under another one."""
+    lines: list[str] = []
+    for own in by_effect(document_part):
+        shown = _entry_lines(own, style)
+        heading = [_painted(f"{own.name.capitalize()}:", ROLE_OF_PART.get(own.name, ""), style)] if shown else []
+        lines += [*(() if own is document_part else heading), *shown]
+    return lines
+
+
+def _entry_lines(document_part: DocumentPart, style: Style) -> list[str]:
+    """Return the lines of entries: equal ones of several targets, then the others of each target."""
     sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
     sorts += ["excepted"] if style.verbose and not style.quiet else []
     entries = entries_of(document_part.items, *sorts)
@@ -335,12 +350,11 @@ def _group(entry_group: EntryGroup[Entry], style: Style) -> Iterator[str]:
             role = ROLES.get(sample.status, "")
             yield from _entry(MARKERS[sample.change.action], about, (status_text(sample),), style, role=role)
         case _:
-            facts: tuple[str, ...] = (
-                () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
-            )
+            is_short = isinstance(sample, Delete) and not style.verbose
+            facts = (*shown_notes(sample),) if is_short else tuple(details(sample, longest))
             if not sample.address.section:
                 about, facts = f"{about} ({', '.join(facts)})", ()
-            facts = tuple(filter(None, (*facts, author_text(entry_group.entries))))
+            facts = (*with_author(facts, author_text(entry_group.entries)),)
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(entry_group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*verbose_notes(sample), *changed_lines(sample)):

@@ -120,7 +120,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "since": "",
         "restored_since": None,
         "reverts": "",
-        "limits": {"allow_deletes": None, "max_changes": None},
+        "limits": {"allow_deletes": None, "max_changes": None, "max_loosening": None},
         "archived": 0,
         "inventory": None,
         "applies": None,

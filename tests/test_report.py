@@ -57,7 +57,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "since": "",
         "restored_since": None,
         "reverts": "",
-        "limits": {"allow_deletes": None, "max_changes": None},
+        "limits": {"allow_deletes": None, "max_changes": None, "max_loosening": None},
         "archived": 0,
         "inventory": None,
         "applies": None,

@@ -419,6 +419,7 @@ def _limits_of_saved(allowed: "Limits", planning: PlanningOptions, client: "Clie
             (each for each in (permissions if by_file else permissions[::-1]) if each is not None), None
         ),
         max_changes=allowed.max_changes if planning.max_changes is None else planning.max_changes,
+        max_loosening=allowed.max_loosening if planning.max_loosening is None else planning.max_loosening,
         in_job=in_job,
     )
 

@@ -233,6 +233,9 @@ class PlanningOptions:
     max_changes: int | None = LIMITS.value(
         "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)
     )
+    max_loosening: int | None = LIMITS.value(
+        "--max-loosening", "N", "Refuse a plan of which more than N changes loosen protection.", type=click.IntRange(0)
+    )
 
 
 @dataclass(frozen=True, slots=True)

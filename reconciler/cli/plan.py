@@ -177,7 +177,7 @@ def drift(
     """
     from reconciler.cli.planning import draw
     from reconciler.document.compare import earlier_fingerprints, new_in, unchanged_fingerprints
-    from reconciler.document.wording import access_notes, with_reasons
+    from reconciler.document.wording import access_notes, from_their_side, with_reasons
     from reconciler.reports import render_plan
 
     check_outputs("plan", output, ("--baseline", baseline), sources=sources, connection=connection)
@@ -208,14 +208,17 @@ def drift(
     news = (
         saved if before is None else new_in(saved, earlier_fingerprints(before, saved), unchanged_fingerprints(before))
     )
-    saved, news = with_reasons(saved), with_reasons(news)
+    saved, news = with_reasons(saved), from_their_side(with_reasons(news))
 
     def write(format_: str, style: "Style") -> str:
-        return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
+        # a program reads what an apply would do
+        whole = saved if format_ == "json" else from_their_side(saved)
+        return render_plan(whole if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
     told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
-    silent = news.is_empty and not (any(saved.findings("restored")) or told)
+    undermined = known is None and any(news.findings("undermined"))
+    silent = news.is_empty and not (any(saved.findings("restored")) or told or undermined)
     silent = silent and output.format == "text"
     write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)

@@ -160,7 +160,7 @@ def limits_of(planning: PlanningOptions, today: "date", *, in_job: bool) -> "Lim
     """Return the limits of a plan that is made on this day; see `allowed_deletes`."""
     from reconciler.document.guard import Limits
 
-    return Limits(allowed_deletes(planning, today), planning.max_changes, in_job=in_job)
+    return Limits(allowed_deletes(planning, today), planning.max_changes, planning.max_loosening, in_job=in_job)
 
 
 def allowed_deletes(planning: PlanningOptions, today: "date") -> int | None:

@@ -181,7 +181,7 @@ def _check(
         if state.read is Permission.NO and section.kind in excepted:
             continue
         if state.read is Permission.YES:
-            state = replace(state, findings=tuple(map(_problem, planned.only([section.kind]).problems)))
+            state = replace(state, findings=tuple(_doctor_findings(planned.only([section.kind]))))
         sections.append(replace(state, said="", remedy="") if fault and state.read is Permission.NO else state)
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
@@ -263,6 +263,13 @@ def _write_obstacle(
     if target_record.archived is None and section.target.level is Level.PROJECT:
         return Permission.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
     return None
+
+
+def _doctor_findings(planned: TargetPlan) -> Iterator[DoctorFinding]:
+    """Yield the problems of a section, and a warning for each rule that another one undermines."""
+    yield from map(_problem, planned.problems)
+    for undermined in planned.said("undermined"):
+        yield replace(_problem(undermined), verdict=Verdict.WARNING)
 
 
 def _problem(problem: Finding) -> DoctorFinding:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
-from reconciler.model.item import Change, Create, Delete
+from reconciler.model.item import Change, Create, Delete, loosens
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
 
@@ -32,6 +32,8 @@ class Limits:
     """How many deletions are allowed; null if the guard's own limits hold."""
     max_changes: NonNegativeInt | None = None
     """How many changes are allowed; null for any number."""
+    max_loosening: NonNegativeInt | None = None
+    """How many changes may loosen protection; null for any number."""
     sink: Annotated[bool, Field(exclude=True)] = False
     """Whether there is a place for the values of tokens."""
     in_job: Annotated[bool, Field(exclude=True)] = False
@@ -62,6 +64,10 @@ def refusals(
     changes = list(all_changes)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
         yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
+    loosening = sum(map(loosens, changes))
+    if limits.max_loosening is not None and loosening > limits.max_loosening:
+        verb = "loosens" if loosening == 1 else "loosen"
+        yield (f"{counted(loosening, 'change')} {verb} protection, more than --max-loosening {limits.max_loosening}")
     yield from _excess_deletions(changes, object_counts, limits, shards)
     if not limits.sink:
         yield from _undelivered_tokens(changes)

@@ -9,21 +9,33 @@ from reconciler.document.document import RunDocument
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     ACTIONS,
+    Create,
+    Delete,
     Finding,
     Item,
     Outcome,
     Source,
     Status,
+    Update,
     change_in,
+    effect_verbs,
     is_about_run,
     loosens,
     section_of,
     source_of,
     target_of,
-    tightens,
 )
 
-PartName = Literal["", "canary", "changed on the service", "merged and not applied", "differing already"]
+PartName = Literal[
+    "",
+    "canary",
+    "changed on the service",
+    "merged and not applied",
+    "differing already",
+    "loosens protection",
+    "loosened on the service",
+    "all else",
+]
 
 PART_OF_SOURCE: Mapping[Source | None, PartName] = {
     "service": "changed on the service",
@@ -105,6 +117,20 @@ def _by_source(items: Iterable[Item]) -> Iterator[DocumentPart]:
             yield DocumentPart(name, others)
 
 
+def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
+    """Return the planned changes of a part that loosen protection, and all else; the part alone if none does."""
+    loosening = [item for item in document_part.items if isinstance(item, Create | Update | Delete) and loosens(item)]
+    if not loosening:
+        return (document_part,)
+    # by identity: two deletions of one name are equal
+    first = {*map(id, loosening)}
+    is_by_hand = all("loosened" in effect_verbs(change) for change in loosening)
+    return (
+        DocumentPart("loosened on the service" if is_by_hand else "loosens protection", loosening),
+        DocumentPart("all else", [item for item in document_part.items if id(item) not in first]),
+    )
+
+
 def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
     """Return the number of items by section and word.
 
@@ -121,8 +147,7 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
         if change is None:
             continue
         numbers[section, "requests"] += len(change.requests)
-        numbers[section, "loosens"] += loosens(change)
-        numbers[section, "tightens"] += tightens(change)
+        numbers.update((section, verb) for verb in effect_verbs(change))
         if isinstance(item, Outcome):
             numbers[section, item.word] += 1
             numbers[section, "unfinished"] += item.status is not Status.DONE

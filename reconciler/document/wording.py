@@ -24,18 +24,26 @@ from reconciler.model.codes import code_of
 from reconciler.model.diff import Fields
 from reconciler.model.item import (
     ACTIONS,
+    EFFECT_VERBS,
+    ON_SERVICE,
     Change,
     ChangedBy,
+    Create,
     Delete,
     Finding,
+    Item,
     Outcome,
     Status,
     Update,
     address_of,
     change_in,
     changed_by,
+    changes_in,
+    effect_of,
+    effect_verbs,
     sentences,
     source_of,
+    with_effect,
 )
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
@@ -224,6 +232,18 @@ def with_reasons(document: RunDocument) -> RunDocument:
     return with_findings(document, Finding(None, "stays", differing_targets(document.changes)))
 
 
+def from_their_side(document: RunDocument) -> RunDocument:
+    """Return the plan of a drift that says of each change by hand whether it loosened protection, not its undoing."""
+
+    def turned(item: Item) -> Item:
+        if not isinstance(item, Create | Update | Delete):
+            return item
+        is_by_hand = source_of(item) == "service" or changed_by(item) is not None
+        return with_effect(item, effect_of(item), by_hand=True) if is_by_hand else item
+
+    return replace(document, items=tuple(map(turned, document.items)))
+
+
 def excepted_note(document: RunDocument) -> str:
     """Return the number of excepted changes and the first expiry; empty if nothing is excepted."""
     days = [finding.data["until"] for finding in document.findings("excepted")]
@@ -276,6 +296,15 @@ def author_text(entries: Sequence[Entry]) -> str:
     span = " to ".join(dict.fromkeys(f"{moment:%Y-%m-%d %H:%M}" for moment in (moments[0], moments[-1])))
     of = f" ({len(known):,} of {len(entries):,})" if len(known) < len(entries) else ""
     return f"by {listed(map(escaped, dict.fromkeys(author.name for author in known)))}, {span} UTC{of}"
+
+
+def with_author(facts: Iterable[str], author: str) -> list[str]:
+    """Return facts with the author of the live values: beside what was done on the service, else at the end."""
+    own = list(facts)
+    place = next((place for place, fact in enumerate(own) if fact.endswith(ON_SERVICE)), None)
+    if place is None or not author:
+        return [*own, author] if author else own
+    return [*own[:place], f"{own[place]} {author}", *own[place + 1 :]]
 
 
 def restored_heading(number: int, since: datetime | None) -> str:
@@ -349,7 +378,44 @@ def revert_notes(document: RunDocument) -> list[str]:
 
 def title_of(document: RunDocument) -> str:
     """Return the numbers of a document in a line, such as `Plan: 1 to create, 1 problem`; see `summary_line`."""
-    return summary_line(document, () if any(summary_phrases(document)) else unchanged_counts(document))
+    numbers = summary_line(document, () if any(summary_phrases(document)) else unchanged_counts(document))
+    effects = effects_text(document)
+    return f"{effects}. {numbers}" if effects else numbers
+
+
+def effects_text(document: RunDocument) -> str:
+    """Return the targets of a plan whose protection changes: `Loosens 7 projects, tightens 57`; empty for none.
+
+    Settings of a group count once, with the number of projects below it.
+    """
+    if not document.is_plan:
+        return ""
+    changes = [*changes_in(parts_of(document)[0].items)]
+    reached = {
+        verb: {change.address.target for change in changes if verb in effect_verbs(change)} for verb in EFFECT_VERBS
+    }
+    levels = {target.level for targets in reached.values() for target in targets}
+    words: list[str] = []
+    for verb, targets in reached.items():
+        if targets:
+            number = _levels_text(document, targets, is_bare=bool(words) and len(levels) == 1)
+            words.append(f"{number} {verb} {ON_SERVICE}" if verb in ("loosened", "tightened") else f"{verb} {number}")
+    text = ", ".join(words)
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _levels_text(document: RunDocument, targets: Iterable[Target], *, is_bare: bool) -> str:
+    """Return the number of targets by level, without the level if it was said before."""
+    distinct = sorted({*targets}, key=lambda target: target.order)
+    if is_bare and distinct[0].level is not Level.GROUP:
+        return f"{len(distinct):,}"
+    groups = {str(target.ref).casefold() for target in distinct if target.level is Level.GROUP}
+    below = sum(not groups.isdisjoint(seen.target.groups_above) for seen in document.targets)
+    words = [
+        counted(number, level) + (f" with {counted(below, 'project')} below" if level is Level.GROUP and below else "")
+        for level, number in Counter(target.level for target in distinct).items()
+    ]
+    return listed(words)
 
 
 def summary_line(document: RunDocument, counts: Sequence[str] | None = None) -> str:
@@ -384,6 +450,8 @@ def summary_phrases(document: RunDocument) -> Mapping[str, str]:
     numbers = document_totals(document)
     words = PLAN_WORDS if document.is_plan else REPORT_WORDS
     phrases = {f"{numbers[word]:,} {shown}": role for word, (shown, role) in words.items() if numbers[word]}
+    if document.is_plan:
+        phrases |= {f"{numbers[verb]:,} {word}": "" for verb, word in EFFECT_NUMBERS.items() if numbers[verb]}
     problems = numbers["problems"]
     return phrases | ({counted(problems, "problem"): "!"} if problems else {})
 
@@ -394,6 +462,15 @@ REPORT_WORDS = {
     **{str(status): (status.words, str(status)) for status in Status if status is not Status.DONE},
 }
 """By the words of `numbers.counts_by_section`: the words that people read, and the marker or status of their colour."""
+
+
+EFFECT_NUMBERS = {
+    "loosens": "loosening",
+    "tightens": "tightening",
+    "loosened": f"loosened {ON_SERVICE}",
+    "tightened": f"tightened {ON_SERVICE}",
+}
+"""By verb, the word for the number of such changes."""
 
 
 def reach_text(targets: Sequence[Target], changes: Iterable[Change]) -> str:

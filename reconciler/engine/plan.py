@@ -10,6 +10,7 @@ from reconciler.engine.compare.obstacles import as_problem, with_obstacles, with
 from reconciler.engine.compare.planner import make_plan
 from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
+from reconciler.engine.compare.undermined import with_undermined
 from reconciler.engine.creations import find_absent, omission_remarks, with_archived, with_imports
 from reconciler.engine.discovery import discover_members, with_members
 from reconciler.engine.inventory import find_absences
@@ -51,6 +52,7 @@ def plan(run: Run) -> Planned:
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
     told = with_effects(narrowed, planned.live, run.kinds)
+    told = with_undermined(told, planned.declared.desired, planned.live, run.kinds)
     placed = with_origins(told, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
     return replace(planned, plan=placed, cut=cut, hints=hints)
@@ -104,7 +106,8 @@ def checked(run: Run) -> Planned:
     _warn(moves(roster.follow_moves()))
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
-    return Planned(run, roster, declared, live, differing, obstacles, with_obstacles(differing, obstacles, kinds))
+    shown = with_undermined(with_obstacles(differing, obstacles, kinds), declared.desired, live, kinds)
+    return Planned(run, roster, declared, live, differing, obstacles, shown)
 
 
 def draw_plan(

@@ -84,12 +84,18 @@ Branches = Annotated[
 ]
 
 
+def demands_nothing(rule: Mapping[str, Json]) -> bool:
+    """Return whether a rule is optional: it is as if it were not there."""
+    return rule.get("approvals_required") == 0
+
+
 def approved_by_all(rule: Mapping[str, Json]) -> bool:
-    """Return whether a rule is fulfilled by anybody: it names nobody, or fewer users than it needs.
+    """Return whether a rule is fulfilled by anybody: it is optional, or names nobody, or fewer users than it needs.
 
     The service approves a rule by itself that nobody can fulfil. How many a group has is not known.
     """
-    return not rule.get("groups") and len(rule.get("users") or ()) < max(1, rule.get("approvals_required") or 0)
+    needed = rule.get("approvals_required") or 1
+    return demands_nothing(rule) or (not rule.get("groups") and len(rule.get("users") or ()) < needed)
 
 
 APPROVERS = replace(FEWER, means_all=approved_by_all)
@@ -116,10 +122,10 @@ class ApprovalRule(Item):
     }
 
     directions: ClassVar[Directions] = {
-        "approvals_required": MORE,
+        "approvals_required": replace(MORE, means_all=demands_nothing),
         "users": APPROVERS,
         "groups": APPROVERS,
-        "branches": WIDER,
+        "branches": replace(WIDER, means_all=demands_nothing),
     }
 
     approvals_required: int = Field(

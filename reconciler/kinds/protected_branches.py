@@ -207,7 +207,7 @@ def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json
 
 def _either(fields_of_rules: Sequence[Mapping[str, Json]], name: str) -> list[Json]:
     """Return the entries of a list of several rules; a list that this version does not know is an entry of its own."""
-    lists = (fields.get(name) for fields in fields_of_rules)
+    lists = (fields[name] for fields in fields_of_rules if name in fields)
     return [entry for listed in lists for entry in (listed if isinstance(listed, list) else [str(listed)])]
 
 
@@ -249,7 +249,12 @@ KIND = Kind(
     trace=trace,
     in_repository=True,
     protects=True,
-    in_effect=InEffect(matches, together, frozenset({*EVENT_LISTS.values(), *EVENT_FIELDS.values()})),
+    in_effect=InEffect(
+        matches,
+        together,
+        fields=frozenset({*EVENT_LISTS.values(), *EVENT_FIELDS.values()}),
+        verbs={"allowed_to_push": "push", "allowed_to_merge": "merge", "allow_force_push": "rewrite the history"},
+    ),
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.PLANNER},

@@ -17,8 +17,9 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, SectionSpec, Stack, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import find
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
+from reconciler.model.in_effect import PatternRule
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
@@ -251,6 +252,7 @@ def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     else:
         is_settled = name in stack.prune or name in stack.released  # a list may be empty because its entries are let go
         diagnostics += [*_rules(section, spec), *_advice(spec, target, value, pruned=is_settled)]
+        diagnostics += _undermined(section, spec)
     diagnostics = [
         each.below("spec", name) for each in diagnostics if stack.values is not None or not _has_placeholder(each)
     ]
@@ -416,6 +418,18 @@ def _rules(section_model: Resource | Mapping[str, Resource | None], spec: Sectio
             yield from (Diagnostic((*above, field), message, "warning") for field, message in resource.warnings())
         if spec.items and key is not None:
             yield from (Diagnostic((key, field), message) for field, message in _name_rules(spec.items, key, resource))
+
+
+def _undermined(section_model: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
+    """Yield a piece of advice about each item that another one undermines, as far as both say it."""
+    in_effect = spec.kind.in_effect
+    if in_effect is None or isinstance(section_model, Resource):
+        return
+    rules = [PatternRule(name, as_json(resource)) for name, resource in section_model.items() if resource is not None]
+    for rule in rules:
+        others = [other for other in rules if other is not rule]
+        for other, said, truth in in_effect.undermining(spec.kind.parts[0].model.directions, rule, others):
+            yield Diagnostic((rule.name,), f"`{rule.name}`: {said}, but `{other.name}` {truth}", "advice", at_key=True)
 
 
 def _name_rules(collection: Collection, name: str, resource: Resource) -> Iterator[tuple[str, str]]:

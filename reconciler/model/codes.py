@@ -73,6 +73,7 @@ CODES: Mapping[str, Code] = {
         own_form=True,
     ),
     "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
+    "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
@@ -80,7 +81,7 @@ CODES: Mapping[str, Code] = {
     "rename": Code("possible rename", own_form=True),
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
-    "effect": Code("effect on protection", shown="never"),
+    "effect": Code("effect on protection", separates=True),
     "hint": Code("hint", separates=True),
     "at_least": Code("minimum", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reconciler.model.entries import LEVELS, Numbers, Subject
+from reconciler.model.entries import LEVELS, Subject
 from reconciler.model.protocols import Json
 
 
@@ -80,14 +80,14 @@ def _identity(entry: Json) -> Json:
     return Subject(**entry).identity if isinstance(entry, dict) else entry
 
 
-def by_number(value: Json, numbers: Numbers) -> Json:
-    """Return a list of entries with the numbers of the users, groups and keys whose numbers are known."""
+def by_number(value: Json, numbers: Mapping[tuple[str, str | int], str | int]) -> Json:
+    """Return a list of entries with the numbers of the users, groups and keys whose numbers are known; or the names."""
     if not isinstance(value, list):
         return value
     return [_by_number(entry, numbers) for entry in value]
 
 
-def _by_number(entry: Json, numbers: Numbers) -> Json:
+def _by_number(entry: Json, numbers: Mapping[tuple[str, str | int], str | int]) -> Json:
     if not isinstance(entry, dict):
         return entry
     who, name = Subject(**entry).identity

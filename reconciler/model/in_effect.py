@@ -3,12 +3,17 @@
 A kind whose rules do so says in `Kind.in_effect` how. Begin with `InEffect.allowed`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.model.direction import Directions, Strictness, compare_field, covers
+from reconciler.model.entries import Subject, word
 from reconciler.model.protocols import Json
+from reconciler.model.wording import listed
 
 Fields = Mapping[str, Json]
+
+LETTING_MORE = (Strictness.LOOSER, Strictness.INCOMPARABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +23,12 @@ class PatternRule:
     Attributes:
         name: its name or pattern.
         fields: its fields as JSON.
+        owner: who has it, if that is not the target itself.
     """
 
     name: str
     fields: Fields
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +39,54 @@ class InEffect:
         matches: whether a rule of the first name holds for all that the second name stands for.
         together: the fields that count together, as they are for what all the given rules hold for.
         fields: their names.
+        verbs: by field that one rule may open for another one, what people may do by it, such as `push`.
     """
 
     matches: Callable[[str, str], bool]
     together: Callable[[Sequence[Fields]], Fields]
     fields: frozenset[str]
+    verbs: Mapping[str, str]
 
     def allowed(self, rules: Iterable[PatternRule], name: str) -> Fields:
         """Return the fields of the rule that some rules are for a name; none if no rule holds for it."""
         matching = [rule.fields for rule in rules if self.matches(rule.name, name)]
         return self.together(matching) if matching else {}
+
+    def undermining(
+        self, directions: Directions, rule: PatternRule, others: Iterable[PatternRule]
+    ) -> Iterator[tuple[PatternRule, str, str]]:
+        """Yield each other rule that lets more happen than a rule says, with the two halves of a sentence about it.
+
+        Args:
+            directions: of the fields.
+            rule: the rule; only fields that it has are compared, and only with those that another rule has.
+            others: all other rules.
+        """
+        for other in others:
+            alone, both = self.together([rule.fields]), self.together([rule.fields, other.fields])
+            for field, verb in self.verbs.items() if self.matches(other.name, rule.name) else ():
+                is_known = field in rule.fields and field in other.fields
+                if is_known and compare_field(directions, field, both, alone) in LETTING_MORE:
+                    yield other, *_halves(verb, alone[field], both[field])
+                    break
+
+
+ROLE_WORDS = {"developer": "Developers", "maintainer": "Maintainers", "admin": "administrators"}
+
+
+def _halves(verb: str, own: Json, truth: Json) -> tuple[str, str]:
+    """Return what a rule says about who may do something, and whom another rule lets do it."""
+    if not isinstance(own, list):
+        return f"nobody may {verb}", "allows it"
+    more = [entry for entry in truth if not any(covers(other, entry) for other in own)]
+    said = f"only {listed(_words(own))}" if own else "nobody"
+    return f"{said} may {verb}", f"lets {listed(_words(more))}"
+
+
+def _words(entries: Iterable[Json]) -> list[str]:
+    """Return entries as people say them, each once: `Developers`, `user ada`."""
+    return list(dict.fromkeys(map(_word, entries)))
+
+
+def _word(entry: Json) -> str:
+    return word(Subject(**entry)) if isinstance(entry, dict) else ROLE_WORDS.get(entry, str(entry))

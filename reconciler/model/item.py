@@ -12,7 +12,7 @@ from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, TypeGuard, cast, get_args
+from typing import Annotated, ClassVar, Literal, NotRequired, TypeGuard, cast, get_args
 
 from pydantic import AfterValidator
 from typing_extensions import TypedDict
@@ -35,6 +35,19 @@ Effect = Literal["loosens", "tightens", "both"]
 """What a change does to protection."""
 
 EFFECT_WORDS: Mapping[Effect, str] = {"loosens": "loosens", "tightens": "tightens", "both": "loosens and tightens"}
+"""By effect, the reason of its note."""
+
+ON_SERVICE = "on the service"
+
+BY_HAND_WORDS: Mapping[Effect, str] = {
+    "loosens": f"tightened {ON_SERVICE}",
+    "tightens": f"loosened {ON_SERVICE}",
+    "both": f"loosened and tightened {ON_SERVICE}",
+}
+"""By the effect of undoing a change by hand, the reason of the note that says what that change did."""
+
+EFFECT_VERBS = ("loosens", "tightens", "loosened", "tightened")
+"""In the order in which they are said."""
 
 RESULT_UNKNOWN = "the run was interrupted; the result is unknown"
 RUN_ENDED = "the run ended before this change"
@@ -285,6 +298,8 @@ class EffectData(TypedDict):
 
     effect: Effect
     """What the change does to protection."""
+    by_hand: NotRequired[bool]
+    """Whether the sentence is about the change by hand that this one undoes."""
 
 
 class UnusedNamesData(TypedDict):
@@ -484,11 +499,20 @@ def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Cha
     return replace(change, notes=others if data is None else (*others, Note(code, data=data)))
 
 
-def with_effect(change: Change, effect: Effect | None) -> Change:
-    """Return a change whose only note of its effect on protection is this one; None for no effect."""
+def with_effect(change: Change, effect: Effect | None, *, by_hand: bool = False) -> Change:
+    """Return a change whose only note of its effect on protection is this one; None for no effect.
+
+    Args:
+        change: the change.
+        effect: what it does.
+        by_hand: whether the note is about the change by hand that this one undoes, which did the opposite.
+    """
     others = tuple(note for note in change.notes if note.code != "effect")
-    own = () if effect is None else (Note("effect", EFFECT_WORDS[effect], {"effect": effect}),)
-    return replace(change, notes=(*others, *own))
+    if effect is None:
+        return replace(change, notes=others)
+    words = (BY_HAND_WORDS if by_hand else EFFECT_WORDS)[effect]
+    data: dict[str, Json] = {"effect": effect} | ({"by_hand": True} if by_hand else {})
+    return replace(change, notes=(*others, Note("effect", words, data)))
 
 
 def effect_of(change: Change) -> Effect | None:
@@ -496,14 +520,15 @@ def effect_of(change: Change) -> Effect | None:
     return next((cast("EffectData", note.data)["effect"] for note in notes_of(change, "effect")), None)
 
 
+def effect_verbs(change: Change) -> frozenset[str]:
+    """Return the verbs for the effect of a change: some of `EFFECT_VERBS`; those in the past are about one by hand."""
+    words = (word for note in notes_of(change, "effect") for word in note.reason.split())
+    return frozenset(words).intersection(EFFECT_VERBS)
+
+
 def loosens(change: Change) -> bool:
-    """Return whether a change loosens protection, whatever else it does."""
-    return effect_of(change) in ("loosens", "both")
-
-
-def tightens(change: Change) -> bool:
-    """Return whether a change tightens protection, whatever else it does."""
-    return effect_of(change) in ("tightens", "both")
+    """Return whether a change loosens protection, whatever else it does; or the change by hand that it undoes did."""
+    return not effect_verbs(change).isdisjoint(("loosens", "loosened"))
 
 
 def notes_of(change: Change, code: str) -> Iterator[Note]:

@@ -17,12 +17,15 @@ from reconciler.document.wording import (
     author_text,
     details,
     document_totals,
+    effects_text,
     group_subject,
     headline,
     object_label,
     reason_of,
+    remark_notes,
     restored_heading,
     restored_text,
+    with_author,
 )
 from reconciler.memory.apply_log import short
 from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
@@ -133,7 +136,7 @@ def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE, autho
         service=saved.service,
         time=utc(saved.created_at),
         moment=_moment(saved.created_at),
-        notes=[] if is_whole(saved) else [_narrowed(saved, len(view.matrix.rows))],
+        notes=[*(() if is_whole(saved) else [_narrowed(saved, len(view.matrix.rows))]), *remark_notes(saved)],
         unit=f"{view.counts or 'target'}s",
         divisions=[(division.label or "group", [*_teams(division)]) for division in view.divisions],
         ages=AGE_NAMES,
@@ -196,7 +199,7 @@ def _differences_text(saved: RunDocument, view: FleetPage) -> str:
     ]
     where = f" in {view.affected:,} of {counted(len(view.matrix.rows), 'target')}" if words else ""
     unseen = f"{counted(view.unseen, 'difference')} not looked at" if view.unseen else ""
-    return "; ".join(filter(None, (f"{' and '.join(words)}{where}", unseen)))
+    return "; ".join(filter(None, (effects_text(saved), f"{' and '.join(words)}{where}", unseen)))
 
 
 def _trend(view: FleetPage, now: datetime) -> str:
@@ -384,7 +387,7 @@ def _detail(difference: AgedDifference) -> str:
     sample = subject_of(difference.group.sample)
     if isinstance(sample, Finding):
         return reason_of(sample)
-    return ", ".join(filter(None, (*details(sample), author_text(difference.entries))))
+    return ", ".join(with_author(details(sample), author_text(difference.entries)))
 
 
 def _restored_rows(

@@ -15,7 +15,7 @@ from reconciler.document.document import PastApply, RunDocument, is_difference
 from reconciler.document.groups import Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.numbers import DocumentPart, parts_of
 from reconciler.model.exceptions import DeclaredException
-from reconciler.model.item import Change, Finding, address_of, source_of, target_of
+from reconciler.model.item import Change, Finding, address_of, changes_in, loosens, source_of, target_of
 from reconciler.model.plan import Seen
 from reconciler.model.targets import Level, Target
 from reconciler.reports.coverage import Matrix, Row, Share, State, counted_targets, matrix
@@ -186,7 +186,7 @@ class FleetPage:
         tasks: the most urgent first.
         divisions: by label: `team` first, then the label that most targets have; by group last.
         ages: by section.
-        differences: the oldest first.
+        differences: what loosens protection first, then the oldest.
         exceptions: exceptions that end soon, or have ended, by their last day.
         applies: the latest first; None where the run did not read them.
         coverage: by section.
@@ -222,7 +222,7 @@ def fleet_page(saved: RunDocument, history: History) -> FleetPage:
     """
     counted = counted_targets(saved)
     levels = {target.level for target in counted}
-    differences = tuple(sorted(_differences(saved, history), key=_oldest_and_largest))
+    differences = tuple(sorted(_differences(saved, history), key=_worst_and_oldest))
     exceptions = tuple(_ending_exceptions(saved.targets, saved.created_at.date()))
     fleet = matrix(saved)
     divisions = tuple(_divisions(saved, fleet, differences, frozenset(counted)))
@@ -244,9 +244,10 @@ def fleet_page(saved: RunDocument, history: History) -> FleetPage:
     )
 
 
-def _oldest_and_largest(difference: AgedDifference) -> tuple[datetime, int]:
-    """Return the sort key of a difference: the oldest first, of one age the largest."""
-    return difference.since, -len(difference.targets)
+def _worst_and_oldest(difference: AgedDifference) -> tuple[bool, datetime, int]:
+    """Return the sort key of a difference: what loosens protection, then the oldest, of one age the largest."""
+    is_loosening = any(map(loosens, changes_in(difference.entries)))
+    return not is_loosening, difference.since, -len(difference.targets)
 
 
 def age_column(age: timedelta) -> int:

@@ -161,7 +161,7 @@ def test_where_a_lock_is_all_that_is_new_nothing_else_is_excepted(cli_runner: Cl
         "  = notification settings                     events.new_note: none -> true",
         "  = approval settings                         allow_author_approval: true -> false",
     ]
-    assert planned[-1].startswith("Plan: 8 to create, 5 to update, 3 unmanaged, 6 excepted.")
+    assert planned[-1].startswith("Plan: 8 to create, 5 to update, 1 loosening, 1 tightening, 3 unmanaged, 6 excepted.")
 
 
 DIFFERING = """\

@@ -16,10 +16,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 INSTANCE = "{{apiVersion: reconciler/v1, kind: Instance, spec: {{service_accounts: {}}}}}\n"
 
 PLANNED = """\
+Loosens protection:
 instance
-  + service account "deploy-bot"              name: Deploy bot, email: deploy-bot@example.com     manifests/service_accounts.yaml:6
+  + service account "deploy-bot"              name: Deploy bot, email: deploy-bot@example.com, loosens     manifests/service_accounts.yaml:6
+All else:
+instance
   ~ service account "release-bot"             name: Releases -> Release bot     manifests/service_accounts.yaml:7
-  - service account "mirror-bot"     manifests/service_accounts.yaml:8
+  - service account "mirror-bot"              tightens     manifests/service_accounts.yaml:8
 group acme
   ~ SCIM identity "00u2-new"                  renamed from "00u2"     manifests/scim_identities.yaml:7
   - SCIM identity "00u7"     manifests/scim_identities.yaml:8
@@ -28,7 +31,7 @@ project acme/api
 project acme/lib
   - error tracking client key "1"     manifests/error_tracking_client_keys.yaml:13
 apply will refuse this plan: it creates 1 error tracking client key, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 2 to update, 3 to delete. 7 writes to apply; 6 requests were made to plan.
+Plan: 2 to create, 2 to update, 3 to delete, 1 loosening, 1 tightening. 7 writes to apply; 6 requests were made to plan.
 """
 
 AGAIN = """\
@@ -70,7 +73,7 @@ def test_a_plan_from_shards_is_shown_applied_and_then_as_wanted(cli_runner: CliR
     done = cli_runner("merge 1.json 2.json --out plan.json")
     assert (done.code, done.out) == (0, PLANNED)
     markdown = cli_runner("show plan.json --format markdown").out
-    assert "<summary><code>instance</code>: 1 to create, 1 to update, 1 to delete</summary>" in markdown
+    assert "<summary><code>instance</code>: 1 to update, 1 to delete</summary>" in markdown
     assert '"targets":["instance","group acme",' in cli_runner("show plan.json --format html").out
     assert cli_runner("apply --plan plan.json --yes").code == 1
     done = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl --report json=report.json")
@@ -130,11 +133,12 @@ def test_instance_names_the_target_also_where_a_revision_is_compared(cli_runner:
     repository(cli_runner.folder).commit()
     cli_runner.write("manifests/service_accounts.yaml", INSTANCE.format("{new-bot: {}}"))
     done = cli_runner("plan --since HEAD --target instance")
-    assert done.out.splitlines()[:4] == [
+    assert done.out.splitlines()[:5] == [
+        "Loosens protection:",
         "instance",
-        '  + service account "new-bot"     manifests/service_accounts.yaml:1',
+        '  + service account "new-bot"                 loosens     manifests/service_accounts.yaml:1',
         NO_LIST,
-        "Plan: 1 to create, 2 unmanaged. 1 write to apply; 1 request was made to plan.",
+        "Plan: 1 to create, 1 loosening, 2 unmanaged. 1 write to apply; 1 request was made to plan.",
     ]
     (cli_runner.folder / "manifests/service_accounts.yaml").unlink()
     assert cli_runner("plan --since HEAD").out == (

@@ -46,7 +46,7 @@ def test_what_is_new_gone_and_different_between_two_plans(cli_runner: CliRunner)
         '  different ~ milestone "1"  action: create -> update, live.due_date: none -> 2027-01-01\n'
         f"  new       ! trigger_tokens  {UNREADABLE}\n"
         '  gone      - milestone "gone"  state: active\n'
-        '  gone      + trigger token "t"\n'
+        '  gone      + trigger token "t"  loosens\n'
         f"{last}",
     )
     assert cli_runner.sandbox.log() == []
@@ -78,6 +78,7 @@ new ! trigger_tokens
 gone - milestone "gone"
     state: active
 gone + trigger token "t"
+    loosens
 ```
 
 </details>

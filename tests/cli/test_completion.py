@@ -83,7 +83,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
         ("reconciler", "", sorted(COMMANDS)),
         ("reconciler plan --section", "", sorted(KINDS)),
         ("reconciler", "mer", ["merge"]),
-        ("reconciler plan", "--max", ["--max-changes", "--max-wait"]),
+        ("reconciler plan", "--max", ["--max-changes", "--max-loosening", "--max-wait"]),
         ("reconciler plan --section", "not", ["notification_settings"]),
         ("reconciler export --section", "mil", ["milestones"]),
         ("reconciler plan --format", "mark", ["markdown"]),

@@ -69,6 +69,30 @@ def planned(cli_runner: CliRunner, options: str = "") -> Shape:
             id="more than there are approvers",
         ),
         pytest.param(
+            {"approval_rules": [{"id": 1, "rule_type": "any_approver", "name": "All", "approvals_required": 0}]},
+            "{approval_rules: {any_approver: {approvals_required: 1, branches: protected}}}",
+            {"update any_approver": "tightens"},
+            id="an optional rule demands nothing of any branch",
+        ),
+        pytest.param(
+            {"approval_rules": [{"id": 1, "rule_type": "any_approver", "name": "All", "approvals_required": 0}]},
+            "{approval_rules: {any_approver: null, Later: {approvals_required: 0, users: [ada]}}}",
+            {"delete any_approver": None, "create Later": None},
+            id="optional rules come and go",
+        ),
+        pytest.param(
+            {"approval_rules": [{"id": 1, "name": "Tools", "group_ids": [10], "approvals_required": 1}]},
+            "{approval_rules: {Tools: {approvals_required: 9, groups: [acme]}}}",
+            {"update Tools": "both"},
+            id="more than the group has members",
+        ),
+        pytest.param(
+            {"approval_rules": [{"id": 1, "name": "Tools", "group_ids": [10], "approvals_required": 9}]},
+            "{approval_rules: {Tools: {approvals_required: 1, groups: [acme]}}}",
+            {"update Tools": "both"},
+            id="as many as the group has members",
+        ),
+        pytest.param(
             {"approval_rules": [{"id": 1, "name": "Two", "users": ["ada", "bob"], "approvals_required": 2}]},
             "{approval_rules: {Three: {renamed_from: Two, approvals_required: 2}}}",
             {"update Three": None},

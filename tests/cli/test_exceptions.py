@@ -101,12 +101,12 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
     assert (planned.code, planned.err) == (0, "")
     assert planned.out == (
         "project acme/api\n"
-        "  ~ approval settings                         allow_committer_approval: true -> false     manifests/api.yaml:19\n"
-        "  ~ job token scope                           enabled: false -> true     manifests/api.yaml:21\n"
+        "  ~ approval settings                         allow_committer_approval: true -> false, tightens     manifests/api.yaml:19\n"
+        "  ~ job token scope                           enabled: false -> true, tightens     manifests/api.yaml:21\n"
         '  ~ milestone "Nov 2026"                      description: none -> Other, state: active -> closed     manifests/api.yaml:24\n'
         '  - milestone "Old"     manifests/api.yaml:17\n'
         f"{FOLDED}\n"
-        "Plan: 3 to update, 1 to delete, 10 excepted. 4 writes to apply; 8 requests were made to plan.\n"
+        "Plan: 3 to update, 1 to delete, 2 tightening, 10 excepted. 4 writes to apply; 8 requests were made to plan.\n"
     )
     assert HELD in prepared("show plan.json -v").out
     prepared.sandbox.clear_log()
@@ -140,7 +140,7 @@ def test_an_exception_that_has_expired_holds_nothing_back_and_is_warned_of(prepa
     for line in ("validate", "plan", "drift"):
         ended = prepared(line)
         assert (warning in ended.out + ended.err, ended.code) == (True, {"drift": 2}.get(line, 0))
-    assert '  - trigger token "legacy"     manifests/api.yaml:25\n' in prepared("plan").out
+    assert '  - trigger token "legacy"                    tightens     manifests/api.yaml:25\n' in prepared("plan").out
     assert "**`1 exception has expired: manifests/api.yaml:9`**" in prepared("plan --format markdown").out
     metrics = prepared("plan --format prometheus").out
     assert 'reconciler_plan_exceptions{level="project",group="acme",state="expired"} 1\n' in metrics

@@ -123,9 +123,11 @@ def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(
     )
     ended = cli_runner("plan")
     assert ended.code == 0
-    assert [" ".join(line.split()) for line in ended.out.splitlines()[:2]] == [
+    assert [" ".join(line.split()) for line in ended.out.splitlines()[:3]] == [
+        "Loosens protection:",
         "project acme/api",
-        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin manifests/project.yaml:4',
+        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin, loosens and tightens '
+        "manifests/project.yaml:4",
     ]
     exported = cli_runner("export --project acme/api --section container_repository_protection_rules -o out")
     assert f'{PUSH} of protection rule "acme/api/a" of project acme/api is left out' in exported.err

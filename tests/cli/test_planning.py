@@ -21,12 +21,15 @@ SPEC = """
 """
 
 PLAN = """\
+Loosens protection:
+project acme/api
+  ~ approval settings                         allow_author_approval: false -> true, loosens     manifests/project.yaml:10
+All else:
 project acme/api
   + milestone "1"                             due_date: 2026-12-31     manifests/project.yaml:8
-  ~ approval settings                         allow_author_approval: false -> true     manifests/project.yaml:10
-  - allowlisted project "acme/web"     manifests/project.yaml:5
+  - allowlisted project "acme/web"            tightens     manifests/project.yaml:5
   - milestone "old"     manifests/project.yaml:9
-Plan: 1 to create, 1 to update, 2 to delete, 1 unmanaged. 4 writes to apply; 5 requests were made to plan.
+Plan: 1 to create, 1 to update, 2 to delete, 1 loosening, 1 tightening, 1 unmanaged. 4 writes to apply; 5 requests were made to plan.
 """
 
 

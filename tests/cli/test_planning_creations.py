@@ -629,13 +629,16 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
     write(cli_runner, *documents)
     done, asked = plan(cli_runner, "plan --exclude acme/lib")
     assert done.out.splitlines()[:-1] == [
+        "Loosens protection:",
+        "project acme/own",
+        "  ~ approval settings                         allow_author_approval: false -> true, loosens     manifests/all.yaml:16",
+        "All else:",
         "project acme/api",
         '  + milestone "all"     manifests/all.yaml:5',
         "project acme/fresh",
         "  + project acme/fresh (name: fresh, visibility: private)     manifests/all.yaml:21",
         '  + milestone "all"     manifests/all.yaml:5',
         "project acme/own",
-        "  ~ approval settings                         allow_author_approval: false -> true     manifests/all.yaml:16",
         "  ! milestones: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:16",
         "project acme/web",
         '  + milestone "all"     manifests/all.yaml:5',
@@ -659,8 +662,11 @@ def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_r
     write(cli_runner, documents[2])
     done, asked = plan(cli_runner)
     assert done.out.splitlines()[:-1] == [
+        "Loosens protection:",
         "project acme/own",
-        "  ~ approval settings                         allow_author_approval: false -> true     manifests/all.yaml:5",
+        "  ~ approval settings                         allow_author_approval: false -> true, loosens     manifests/all.yaml:5",
+        "All else:",
+        "project acme/own",
         "  ! milestones: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:5",
     ]
     assert asked == [

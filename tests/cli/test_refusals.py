@@ -109,7 +109,11 @@ def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(cli_runner: CliR
     assert "refuse" not in done.out
     assert f"**`{allowed}`**\n" in Path("markdown").read_text()
     assert f"<p>{allowed}</p>" in Path("html").read_text()
-    assert json.loads(Path("plan.json").read_text())["limits"] == {"allow_deletes": 12, "max_changes": None}
+    assert json.loads(Path("plan.json").read_text())["limits"] == {
+        "allow_deletes": 12,
+        "max_changes": None,
+        "max_loosening": None,
+    }
     assert "more than --allow-deletes 11; add" in cli_runner("apply --plan plan.json --yes --allow-deletes 11").err
     assert written(cli_runner) == []
     assert cli_runner("apply --plan plan.json --yes").code == 0

@@ -20,34 +20,40 @@ SPEC = """
 """
 
 PLANNED = """\
+Loosens protection:
+project acme/api
+  + trigger token "legacy"                    created again with a new ID, without its former value, loosens
+All else:
 project acme/api
   + milestone "other"                         due_date: 2027-01-31, state: active, created again with a new ID, without its issues and merge requests
-  + trigger token "legacy"                    created again with a new ID, without its former value
   ~ notification settings                     level: mention -> global
-  ~ approval settings                         allow_author_approval: true -> false
-  ~ job token scope                           enabled: false -> true
+  ~ approval settings                         allow_author_approval: true -> false, tightens
+  ~ job token scope                           enabled: false -> true, tightens
   ~ milestone "old"                           renamed from "renamed", state: closed -> active
-  - allowlisted project "acme/lib"
+  - allowlisted project "acme/lib"            tightens
   - milestone "new"
-  - trigger token "deploy"
+  - trigger token "deploy"                    tightens
 This is the way back from the apply applied.json: reconciler revert applied.json --yes
 apply may delete up to 3 objects: --allow-deletes 3
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Way back: 2 to create, 4 to update, 3 to delete. 9 writes to apply; 6 requests were made to plan.
+Way back: 2 to create, 4 to update, 3 to delete, 1 loosening, 4 tightening. 9 writes to apply; 6 requests were made to plan.
 """
 
 CHANGED_SINCE = """\
+Loosens protection:
 project acme/api
-  + trigger token "legacy"                    created again with a new ID, without its former value
-  ~ approval settings                         allow_author_approval: true -> false
-  - allowlisted project "acme/lib"
+  + trigger token "legacy"                    created again with a new ID, without its former value, loosens
+All else:
+project acme/api
+  ~ approval settings                         allow_author_approval: true -> false, tightens
+  - allowlisted project "acme/lib"            tightens
   ! notification settings.level: has changed since the apply: mention -> watch; it stays as it is
   ! milestone "new": has changed since the apply, and is not deleted: description: none -> theirs; it stays as it is
   ! milestone "renamed": was renamed since the apply, to "theirs"; it stays as it is
   ! milestone "other": exists again, with other values: description: none -> theirs, due_date: 2027-01-31 -> none; it stays as it is
 This is the way back from the apply applied.json: reconciler revert applied.json --yes
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Way back: 1 to create, 1 to update, 1 to delete, 4 problems. 3 writes to apply; 6 requests were made to plan.
+Way back: 1 to create, 1 to update, 1 to delete, 1 loosening, 2 tightening, 4 problems. 3 writes to apply; 6 requests were made to plan.
 """
 
 

@@ -219,7 +219,7 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         (
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
-            "set, env, concurrency, rate, max_wait, max_age, grace, format, log_format, allow_deletes, allow_problems, "
+            "set, env, concurrency, rate, max_wait, max_age, grace, format, log_format, allow_deletes, max_loosening, allow_problems, "
             "baseline, tokens_to, tokens_command, web_url, repository_url, inventory and issue",
         ),
         (

@@ -65,7 +65,7 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
     fleet.sandbox.clear_log()
     planned = fleet("plan")
     assert planned.code == 0
-    assert planned.out.splitlines()[-1].startswith("Plan: 4 to create, 6 not applicable. ")
+    assert planned.out.splitlines()[-1].startswith("Plan: 4 to create, 2 tightening, 6 not applicable. ")
     assert "acme/api" not in planned.out
     assert [asked(fleet, project) for project in ("acme/api", "acme/lib")] == [[], []]
     off = "switched off in the project: "
@@ -294,7 +294,7 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
     )
     fleet.write("manifests/set.yaml", listed.replace("{v1: {}}", "{v2: {}}"))
     planned = fleet("plan --verbose")
-    assert planned.out.splitlines()[-1].startswith("Plan: 2 to create, 6 not applicable. "), planned.out
+    assert planned.out.splitlines()[-1].startswith("Plan: 2 to create, 1 tightening, 6 not applicable. "), planned.out
     off = "switched off in the project: "
     assert [line.strip() for line in planned.out.splitlines() if "applicable  " in line] == [
         "? container_repository_protection_rules is not applicable  the project is archived",

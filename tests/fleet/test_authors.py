@@ -120,15 +120,18 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
     ]
     by = f"by Mona Lee, {WHEN}"
     assert [line.split("     manifests")[0] for line in done.out.splitlines()[:-1]] == [
+        "Loosened on the service:",
         "group acme",
-        f"  ~ approval settings                         allow_author_approval: true -> false, {by}",
+        f"  ~ approval settings                         allow_author_approval: true -> false, loosened on the service {by}",
         "project acme/api",
-        f'  + allowlisted project "acme/lib"            {by}',
-        '  + milestone "v1"',
         "  ~ approval settings                         allow_committer_approval: true -> false, "
-        f"retain_approvals_on_push: false -> true, {by}",
-        f'  - allowlisted project "acme/web"            {by}',
-        f'  - allowlisted group "acme"                  {by}',
+        f"retain_approvals_on_push: false -> true, loosened and tightened on the service {by}",
+        f'  - allowlisted project "acme/web"            loosened on the service {by}',
+        f'  - allowlisted group "acme"                  loosened on the service {by}',
+        "All else:",
+        "project acme/api",
+        f'  + allowlisted project "acme/lib"            tightened on the service {by}',
+        '  + milestone "v1"',
         "project acme/lib",
         '  + milestone "v1"',
     ]
@@ -136,7 +139,7 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
     assert [note_of(change, "changed_by").get("name") for change in changes_of(told)] == [
         "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", None, None
     ]  # fmt: skip
-    assert Path("note.md").read_text().count(f"!     {by}\n") == 5
+    assert Path("note.md").read_text().count(f"on the service {by}\n") == 5
     assert Path("page.html").read_text().count(by) == 5
 
     # the issue reads the report, and nothing is asked without the option
@@ -194,7 +197,7 @@ def test_without_an_edition_or_an_inventory_that_can_be_read_all_else_is_as_ever
     cli_runner.write("reconciler.yaml", "inventory: {remote: origin}\n")
     done = cli_runner("drift --who --section job_token_scope")
     assert done.code == 2
-    assert '  - allowlisted project "acme/web"     manifests/all.yaml' in done.out
+    assert '  - allowlisted project "acme/web"            tightens     manifests/all.yaml' in done.out
     assert "who changed 1 target is not known: 404 Not Found" in done.err
 
 

@@ -43,13 +43,15 @@ spec:
 """
 
 PLAN = """\
+Loosens protection:
+project acme/lib
+  + allowlisted project "acme/api"            loosens     manifests/sets.yaml:20
+All else:
 3 projects                                                           (acme/api, acme/lib and 1 more)
   + milestone "<name> 1"     manifests/sets.yaml:6
-project acme/lib
-  + allowlisted project "acme/api"     manifests/sets.yaml:20
 project acme/tools/cli
   + milestone "tools"     manifests/sets.yaml:13
-Plan: 5 to create. 5 writes to apply; 6 requests were made to plan.
+Plan: 5 to create, 1 loosening. 5 writes to apply; 6 requests were made to plan.
 """
 
 

@@ -33,15 +33,18 @@ REMARKS = f"""\
 """
 
 CHANGES = """\
+Loosens protection:
 project acme/api
-  + allowlisted group "acme/old"     manifests/project.yaml:5
+  + allowlisted group "acme/old"              loosens     manifests/project.yaml:5
+All else:
+project acme/api
   + protected branch "main"                   allowed_to_merge: developer, group acme/old, allowed_to_push: maintainer, \
-by default, allowed_to_unprotect: maintainer, by default     manifests/project.yaml:6
-  + approval rule "a"                         approvals_required: 1, groups: acme, acme/old, branches: any, by default\
-     manifests/project.yaml:8
+by default, allowed_to_unprotect: maintainer, by default, tightens     manifests/project.yaml:6
+  + approval rule "a"                         approvals_required: 1, groups: acme, acme/old, branches: any, by default, \
+tightens     manifests/project.yaml:8
 """
 
-COST = "Plan: 3 to create. 3 writes to apply; 7 requests were made to plan.\n"
+COST = "Plan: 3 to create, 1 loosening, 2 tightening. 3 writes to apply; 7 requests were made to plan.\n"
 
 SECTIONS = [
     "GET projects/acme%2Fapi/approval_rules?per_page=100&page=1",
@@ -58,7 +61,7 @@ ASKED = [
 ]
 
 NOTE = f"""\
-## Plan: 3 to create
+## Loosens 1 project, tightens 1. Plan: 3 to create, 1 loosening, 2 tightening
 
 | section | create | update | delete | problems |
 |---|---:|---:|---:|---:|

@@ -199,6 +199,28 @@ def test_an_export_writes_nothing_that_a_minimum_has_in_order(cli_runner: CliRun
     assert (cli_runner.folder / "manifests/api.yaml").read_text() == before
 
 
+def test_accept_solves_a_problem_and_leaves_what_is_stricter(cli_runner: CliRunner) -> None:
+    """A setting that a group locks is a problem, beside settings that are stricter than their minimums."""
+    fleet(cli_runner)
+    state = cli_runner.sandbox.state()
+    state["groups"][0]["merge_request_approval_settings"] = {"allow_committer_approval": False}
+    rule = {"id": 60, "name": "Security", "rule_type": "regular", "users": ["ada"], "approvals_required": 1}
+    state["projects"][0]["approval_rules"].append(rule)
+    cli_runner.sandbox.replace_state(state)
+    minimum = BASELINE.replace("selective_code_owner_removals: true", "retain_approvals_on_push: true")
+    minimum = minimum.replace("required: 1}}", "required: 1}, Security: {approvals_required: 0}}")
+    cli_runner.write("manifests/baseline.yaml", minimum.replace("[any_approver]", "all"))
+    own = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
+    settings = "  approval_settings: {allow_committer_approval: true}\n"
+    rules = "  approval_rules: {Security: {users: [ada, zoe]}}\n"
+    cli_runner.write("manifests/api.yaml", own + settings + rules)
+    done = cli_runner("accept --target acme/api --section approval_settings --section approval_rules")
+    assert done.code == 0, done.err
+    assert (cli_runner.folder / "manifests/api.yaml").read_text() == (
+        own + settings.replace("true", "false") + rules.replace(", zoe", "")
+    )
+
+
 def test_what_a_group_locks_is_as_strict_as_a_minimum(engine: EngineDriver) -> None:
     group = section("approval_settings", {"allow_author_approval": False, "retain_approvals_on_push": False}, ACME)
     wanted = {
@@ -293,6 +315,21 @@ def test_a_level_that_the_service_does_not_show_is_not_compared(engine: EngineDr
     wanted = {"minimum_access_level_for_push": "maintainer", "minimum_access_level_for_delete": "admin"}
     declared = at_least(section("package_protection_rules", {"npm:@acme/*": wanted}), {"npm:@acme/*": {*wanted}})
     assert engine.step(declared) == []
+
+
+def test_a_rule_that_is_renamed_keeps_what_is_stricter(engine: EngineDriver, dialect: str) -> None:
+    """Without an update for it, the service gets a new rule."""
+    state = a_small_service(dialect)
+    state["projects"][0]["protected_branches"] = [branch(0, {"access_level": 30})]
+    engine.sandbox.replace_state(state)
+    wanted = {"allowed_to_push": ["developer"], "allowed_to_merge": ["maintainer"]}
+    declared = section("protected_branches", {"trunk": {"renamed_from": "main", **wanted}})
+    assert engine.step(at_least(declared, {"trunk": {*wanted}})) == [
+        'POST projects/acme%2Fapi/protected_branches {"name": "trunk", "allowed_to_push": [{"access_level": 0}], '
+        '"allowed_to_merge": [{"access_level": 40}], "allowed_to_unprotect": [{"access_level": 40}], '
+        '"allow_force_push": false, "code_owner_approval_required": false}',
+        "DELETE projects/acme%2Fapi/protected_branches/main",
+    ]
 
 
 def test_a_field_without_a_direction_is_compared_as_ever(engine: EngineDriver) -> None:

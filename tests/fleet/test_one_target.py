@@ -54,12 +54,15 @@ def test_a_document_by_id_and_a_set_that_discovers_the_project_are_one_target(cl
     assert (done.code, done.out, done.err) == (
         0,
         """\
+Loosens protection:
+project 100
+  + trigger token "acme/api"                  loosens     manifests/number.yaml:5
+  + trigger token "nightly"                   loosens     manifests/number.yaml:5
+All else:
 project 100
   + milestone "api 1"                         description: from the set, state: active     manifests/number.yaml:6
-  + trigger token "acme/api"     manifests/number.yaml:5
-  + trigger token "nightly"     manifests/number.yaml:5
 apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 3 to create. 3 writes to apply; 3 requests were made to plan.
+Plan: 3 to create, 2 loosening. 3 writes to apply; 3 requests were made to plan.
 """,
         "",
     )
@@ -81,14 +84,16 @@ def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_
     assert (done.code, done.out, done.err) == (
         3,
         """\
+Loosens protection:
+project acme/lib
+  + trigger token "a"                         loosens     manifests/other.yaml:4
+All else:
 project Acme/API
   ! project Acme/API: is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents     manifests/path.yaml:1
-project acme/lib
-  + trigger token "a"     manifests/other.yaml:4
 project 100
   ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents     manifests/number.yaml:1
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 1 to create, 2 problems. 1 write to apply; 4 requests were made to plan.
+Plan: 1 to create, 1 loosening, 2 problems. 1 write to apply; 4 requests were made to plan.
 """,
         "",
     )
@@ -114,7 +119,9 @@ def test_where_fewer_targets_have_paths_their_ids_are_asked_for(cli_runner: CliR
     declare(cli_runner, ("number", "id: 100"), ("another", "id: 101"), ("path", "path: acme/api"))
     done = cli_runner("plan")
     assert done.out.count(": keep one of these documents     manifests/") == 2
-    assert 'project 101\n  + trigger token "a"     manifests/another.yaml:4\n' in done.out
+    assert (
+        'project 101\n  + trigger token "a"                         loosens     manifests/another.yaml:4\n' in done.out
+    )
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/acme%2Fapi"]
 
 
@@ -245,7 +252,9 @@ def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(
     assert '    "of {name}": {}\n' in cli_runner("render").out
     done = cli_runner("plan")
     assert (done.code, done.err) == (0, "")
-    assert 'project 100\n  + trigger token "of api"     manifests/number.yaml:4\n' in done.out
+    assert (
+        'project 100\n  + trigger token "of api"                    loosens     manifests/number.yaml:4\n' in done.out
+    )
     assert requests(cli_runner) == ["GET projects/100", "GET projects/100/triggers"]
 
 

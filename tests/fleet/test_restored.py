@@ -105,7 +105,7 @@ def test_what_was_changed_and_put_back_is_told_with_one_request_per_target(cli_r
         "projects/acme%2Flib/audit_events?per_page=100",
     ]
     difference, _, rest = done.out.partition("Changed and put back")
-    assert f"retain_approvals_on_push: false -> true, {BY}" in difference
+    assert f"retain_approvals_on_push: false -> true, tightened on the service {BY}" in difference
     assert f"Changed and put back{rest}".startswith(TOLD)
     report = json.loads(Path("drift.json").read_text())
     restored = findings_of(report, "restored")[0]
@@ -144,7 +144,7 @@ def test_the_chat_and_the_issue_carry_who_and_what_was_put_back(
     put_back = f"Changed and put back since {DAY} 00:00 UTC: "
     assert messages == [
         [
-            "Drift: Plan: 1 to update",
+            "Drift: 1 project tightened on the service. Plan: 1 to update, 1 tightened on the service",
             "In project acme/lib",
             "Changed by Mona Lee (1)",
             f"{put_back}5 in project acme/api",

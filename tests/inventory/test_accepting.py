@@ -29,7 +29,7 @@ def test_what_would_be_deleted_is_declared_again(user: Checkout) -> None:
         2,
         [
             "project acme/api",
-            '  - allowlisted project "acme/lib"     removed from the manifests since <first>',
+            '  - allowlisted project "acme/lib"            tightens     removed from the manifests since <first>',
             '  - milestone "b"     removed from the manifests since <first>',
         ],
     )

@@ -169,7 +169,8 @@ def test_a_change_of_reconciler_yaml_alone_is_shown_to_its_reviewer(user: Checko
     assert user.apply()[0] == 0
     user.write("reconciler.yaml", "values: lax.yaml\n")
     user.commit("second")
-    shown = ["project acme/api", "  ~ approval settings                         allow_author_approval: false -> true"]
+    line = "  ~ approval settings                         allow_author_approval: false -> true, loosens"
+    shown = ["Loosens protection:", "project acme/api", line]
     for since in ("HEAD~1", "applied"):
         assert user.plan(f"--since {since}") == (0, shown)
     assert user.apply()[0] == 0

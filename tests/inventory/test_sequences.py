@@ -351,7 +351,7 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
         0,
         [
             "project acme/api",
-            '  - allowlisted project "acme/tools/cli"     removed from the manifests since <first>',
+            '  - allowlisted project "acme/tools/cli"      tightens     removed from the manifests since <first>',
             "project acme/web",
             '  - milestone "a"     removed from the manifests since <first>',
             *left,

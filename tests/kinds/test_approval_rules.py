@@ -459,16 +459,19 @@ def test_a_rule_that_nobody_could_approve_is_not_created(engine: EngineDriver) -
 
 
 UNFULFILLED = """\
+Loosens protection:
 project acme/api
-  + approval rule "New"                       approvals_required: 2, users: bob, branches: any, by default     manifests/project.yaml:4
-  + approval rule "Team"                      approvals_required: 9, groups: acme/tools, branches: any, by default     manifests/project.yaml:4
-  + approval rule "any_approver"              approvals_required: 50, branches: any, by default     manifests/project.yaml:4
-  ~ approval rule "Ops"                       approvals_required: 1 -> 3     manifests/project.yaml:4
-  ~ approval rule "Swapped"                   users: + bob, - eve     manifests/project.yaml:4
+  ~ approval rule "Ops"                       approvals_required: 1 -> 3, loosens and tightens     manifests/project.yaml:4
+  ~ approval rule "Swapped"                   users: + bob, - eve, loosens and tightens     manifests/project.yaml:4
+All else:
+project acme/api
+  + approval rule "New"                       approvals_required: 2, users: bob, branches: any, by default, tightens     manifests/project.yaml:4
+  + approval rule "Team"                      approvals_required: 9, groups: acme/tools, branches: any, by default, tightens     manifests/project.yaml:4
+  + approval rule "any_approver"              approvals_required: 50, branches: any, by default, tightens     manifests/project.yaml:4
   ? approval rule "Security"                  needs 1 approval, and none of its approvers can approve (blocked or gone: eve): the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
   ? approval rule "Ops"                       needs 3 approvals, and only 1 of its approvers can approve (blocked or gone: eve): the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
   ? approval rule "New"                       needs 2 approvals, and only 1 of its approvers can approve: the service approves such a rule by itself; name more people, or require fewer approvals     manifests/project.yaml:4
-Plan: 3 to create, 2 to update, 1 unmanaged. 5 writes to apply; 3 requests were made to plan.
+Plan: 3 to create, 2 to update, 2 loosening, 5 tightening, 1 unmanaged. 5 writes to apply; 3 requests were made to plan.
 """
 
 
@@ -622,10 +625,13 @@ def test_what_forbids_changes_is_said_at_the_first_refusal(engine: EngineDriver)
 
 
 PLANNED = """\
+Loosens protection:
 project acme/api
-  - protected branch "old"     manifests/project.yaml:4
+  - protected branch "old"                    loosens     manifests/project.yaml:4
+All else:
+project acme/api
   ~ approval rule "a"                         its branches are deleted: it holds for all branches then
-Plan: 1 to delete, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
+Plan: 1 to delete, 1 loosening, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
 """
 
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}

@@ -63,7 +63,7 @@ def test_a_copied_command_does_what_the_page_shows(chromium: Browser, cli_runner
     assert cli_runner("plan --report html=page.html").code == 0
     chromium.open(page)
     everything = ['Delete trigger token "legacy"', 'Create milestone "2027.1"', 'Create milestone "2027.1"']
-    assert chromium.texts(f"h1, {TITLES}") == ["Deletes 1 object in 1 project", *everything]
+    assert chromium.texts(f"h1, {TITLES}") == ["Tightens 1 project; deletes 1 object in 1 project", *everything]
     # the larger card of the two creations, narrowed to one of its projects
     click(chromium, ".tile[data-kind=create]")
     chromium.driver.find_element(By.ID, "text").send_keys("lib")

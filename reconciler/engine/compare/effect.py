@@ -16,7 +16,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.entries import ROSTERS, Numbers
 from reconciler.model.in_effect import InEffect, PatternRule
 from reconciler.model.item import Change, Create, Delete, Effect, Update, with_effect
-from reconciler.model.kind import Kind, Kinds
+from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import Objects
 from reconciler.model.state import Known, LiveState, Vocabulary
@@ -54,13 +54,13 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
     changes = {name: own for name, own in by_section(planned).items() if kinds[name].has_directions}
     # Nothing is protected in a target that does not exist yet.
     is_new = isinstance(live.absent.get(planned.target.identity), ToCreate)
-    rules = {name: _rules(kinds[name], planned.target, live, own) for name, own in changes.items()}
+    rules = {name: rules_together(kinds[name], planned.target, live, own) for name, own in changes.items()}
 
     def told(change: Change) -> Change:
         section = change.address.section
         if section not in rules:
             return change
-        effects = _effects(change, kinds[section], rules[section])
+        effects = _effects(change, kinds[section], rules[section]) | _effects_of_flaw(change, live, kinds)
         return with_effect(change, _named(effects - LOOSENS if is_new else effects))
 
     return planned.with_changes(told) if changes else planned
@@ -70,20 +70,46 @@ def _named(effects: Effects) -> Effect | None:
     return "both" if len(effects) == 2 else next(iter(effects), None)
 
 
-def _effects(change: Change, kind: Kind, rules: "_RulesTogether | None") -> Effects:
+def _effects(change: Change, kind: Kind, rules: "RulesTogether | None") -> Effects:
     part = kind.part(change.address.part)
     match change:
         case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
             # A rotation: the old token and its successor are one.
             return NO_EFFECT
+        case Create() if rules:
+            return rules.effects(change)
+        case Delete() if rules:
+            return rules.effects(change) & LOOSENS
         case Create():
-            return rules.effects(change) if rules else EFFECTS[kind.presence(part)]
+            return (
+                NO_EFFECT if _does_nothing(part, {**_defaults(part), **change.after}) else EFFECTS[kind.presence(part)]
+            )
         case Delete():
-            return rules.effects(change) & LOOSENS if rules else REVERSED[kind.presence(part)]
+            return NO_EFFECT if _does_nothing(part, change.before) else REVERSED[kind.presence(part)]
     directions, before, after = part.model.directions, _before(change), _after(change)
-    alone = directions.keys() - (rules.in_effect.fields if rules else ())
+    # of what does not exist yet, no value before is known
+    alone = (directions.keys() & before.keys()) - (rules.in_effect.fields if rules else frozenset())
     own = (EFFECTS[compare_field(directions, name, after, before)] for name in alone)
     return NO_EFFECT.union(rules.effects(change) if rules else NO_EFFECT, *own)
+
+
+def _does_nothing(part: Part, fields: Fields) -> bool:
+    """Return whether an object is as if it were not there: each field that protects something means everybody."""
+    directions = part.model.directions
+    return bool(directions) and all(direction.value(name, fields) is None for name, direction in directions.items())
+
+
+def _effects_of_flaw(change: Change, live: LiveState, kinds: Kinds) -> Effects:
+    """Return the effect of a flaw that an update brings, or mends: an object with one protects nothing."""
+    address = change.address
+    part = kinds[address.section].part(address.part)
+    if not (isinstance(change, Update) and isinstance(part, Collection)):
+        return NO_EFFECT
+    objects = cast("Objects", live.parts[address.target, address.section, address.part])
+    record = next((each for each in objects.own if each.id == change.read.id), None)
+    name = address.name or ""
+    was, is_now = (bool(part.relations.flaw(name, fields, record)) for fields in (_before(change), _after(change)))
+    return NO_EFFECT if was is is_now else LOOSENS if is_now else TIGHTENS
 
 
 def _before(change: Update) -> Fields:
@@ -96,7 +122,7 @@ def _after(change: Update) -> Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class _RulesTogether:
+class RulesTogether:
     """The rules of a section of a target that hold together, with those of the groups above.
 
     Attributes:
@@ -124,6 +150,14 @@ class _RulesTogether:
             effects |= NO_EFFECT.union(*(between[field] & by_itself[field] for field in between))
         return effects
 
+    def with_names(self, fields: Fields) -> Fields:
+        """Return fields with the names of the users, groups and keys in their lists, as far as they are known."""
+        names: dict[tuple[str, str | int], str | int] = {
+            (who, number): name for (who, name), number in self.numbers.items()
+        }
+        lists = self.part.relations.entries.keys() & fields.keys()
+        return {**fields, **{field: by_number(fields[field], names) for field in lists}}
+
     def _by_itself(self, change: Change) -> Mapping[str, Effects]:
         """Return the effects that a change can have: what another change does is not its own."""
         if not isinstance(change, Update):
@@ -136,7 +170,7 @@ class _RulesTogether:
         return {field: EFFECTS[compare_field(directions, field, after, before)] for field in self.in_effect.fields}
 
 
-def _rules(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change]) -> _RulesTogether | None:
+def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change]) -> RulesTogether | None:
     """Return the rules of a section that hold together; None where each one holds by itself."""
     if kind.in_effect is None:
         return None
@@ -155,18 +189,19 @@ def _rules(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change
             before[key], after[key] = (name, _before(change)), (name, _after(change))
         else:
             del after[key]
-    above = [(record.names[0], fields_of(record.resource)) for record, _ in objects.inherited]
-    spelt = [
-        [spelt_rule(part, name, fields, numbers) for name, fields in (*own.values(), *above)] for own in (before, after)
+    above = [
+        replace(spelt_rule(part, record.names[0], fields_of(record.resource), numbers), owner=holder.name)
+        for record, holder in objects.inherited
     ]
-    return _RulesTogether(part, kind.in_effect, numbers, *spelt)
+    own = ([spelt_rule(part, *rule, numbers) for rule in rules.values()] for rules in (before, after))
+    return RulesTogether(part, kind.in_effect, numbers, *([*rules, *above] for rules in own))
 
 
 def _key(number: int | None, names: Sequence[Key]) -> tuple[Key | None, int | None]:
     return (None, number) if number is not None else (names[0], None)
 
 
-def _defaults(part: Collection) -> Fields:
+def _defaults(part: Part) -> Fields:
     """Return the fields that a new object has where its creation does not say them."""
     return part.model.model_construct().model_dump(mode="json")
 

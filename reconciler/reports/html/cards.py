@@ -47,9 +47,11 @@ from reconciler.model.item import (
     Finding,
     Outcome,
     Status,
+    Update,
     address_of,
     change_in,
     changes_in,
+    loosens,
     sentences,
 )
 from reconciler.model.protocols import Json
@@ -106,7 +108,9 @@ LEFT_ALONE_CARDS = (
 )
 OTHER_CHANGE_CARD = CardKind("already", "\u2260", "Not of this change", State.CHANGES)
 RESTORED_CARD = CardKind("restored", "=", "Changed and put back", State.IN_ORDER)
+LOOSENING_CARD = CardKind("loosens", "!", "Loosens protection", State.CHANGES)
 PLAN_CARDS = (
+    LOOSENING_CARD,
     CardKind("delete", "\u2212", "Deletions", State.DELETIONS),
     PROBLEM_CARD,
     CardKind("create", "+", "Creations", State.CHANGES),
@@ -177,9 +181,15 @@ def _part_cards(document_part: DocumentPart, min_targets: float, object_counts: 
         _finding_cards(document_part, min_targets),
     )
     for card in cards:
-        kind = OTHER_CHANGE_CARD.name if document_part.name in PART_OF_SOURCE.values() else card.kind
+        kind = OTHER_CHANGE_CARD.name if document_part.name in PART_OF_SOURCE.values() else _kind_of(card)
         title = f"{document_part.name.capitalize()}: {card.title}" if document_part.name else card.title
         yield replace(card, kind=kind, title=title)
+
+
+def _kind_of(card: Decision) -> str:
+    """Return the kind of a card; that of planned changes which loosen protection is their own."""
+    first = card.entries[0]
+    return LOOSENING_CARD.name if isinstance(first, Create | Update | Delete) and loosens(first) else card.kind
 
 
 def _groups(document_part: DocumentPart, min_targets: float, sort: str) -> Iterator[EntryGroup[Any]]:
@@ -208,6 +218,9 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
         content: dict[str, Any] = {
             "id": _card_id(card, seen),
             "kind": card.kind,
+            "state": State.DELETIONS
+            if card.kind == LOOSENING_CARD.name and isinstance(card.entries[0], Delete)
+            else "",
             "title": card.title,
             "sections": [*dict.fromkeys(row[1] for row in own)],
             "reason": card.reason,
@@ -301,12 +314,13 @@ class _Cause(NamedTuple):
     level: Level
     section: str
     place: str
+    loosens: bool
 
 
 def _cause(change_or_outcome: Change | Outcome) -> _Cause:
     change = change_or_outcome.change if isinstance(change_or_outcome, Outcome) else change_or_outcome
     kind = change_or_outcome.word if isinstance(change_or_outcome, Outcome) else change_or_outcome.action
-    return _Cause(kind, change.address.target.level, change.address.section, change.origin)
+    return _Cause(kind, change.address.target.level, change.address.section, change.origin, loosens(change))
 
 
 def _change_card(entry_group: EntryGroup[Any]) -> Decision:

@@ -67,7 +67,7 @@
     const found = [];
     for (const card of cards) {
       if (kind && card.kind !== kind) continue;
-      if (state && data.kinds[card.kind].state !== state) continue;
+      if (state && (card.state || data.kinds[card.kind].state) !== state) continue;
       if (number !== null && !card.sections.some((each) => those.includes(each))) continue;
       // A word that the card itself does not have must be in its rows.
       const tests = words.filter(([word]) => !wordsOf(card).includes(word)).map(([, test]) => test);

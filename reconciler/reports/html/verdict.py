@@ -5,9 +5,9 @@ from shlex import join
 
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE, UNFINISHED
-from reconciler.document.wording import count_other_changes, deletions_text, document_totals, title_of
+from reconciler.document.wording import count_other_changes, deletions_text, document_totals, effects_text, title_of
 from reconciler.memory.apply_log import revert_words, short
-from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED
+from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED, loosens
 from reconciler.model.wording import counted, listed
 
 
@@ -65,14 +65,21 @@ def _of_plan(document: RunDocument) -> PageVerdict:
     words = deletions or (f"{listed(parts)}, deletes nothing" if parts else "this change does nothing")
     words += f"; {counted(others, 'change')} not of this change" if others else ""
     words += f"; {problems}" if problems else ""
-    headline = words.capitalize()
+    effects = effects_text(document)
+    words = f"{effects[:1].lower()}{effects[1:]}; {words}" if effects else words
+    headline = f"{words[:1].upper()}{words[1:]}"
     if document.refusals:
         return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
-    if deletions:
-        return PageVerdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
-    if problems:
-        return PageVerdict("care", headline, "The changes can be applied. The problems hold up nothing else.")
-    return PageVerdict("go", headline, "No problems. Ready to apply.")
+    lost = "Not all of a deleted object can be restored."
+    is_loosening = any(map(loosens, document.changes))
+    cautions = {
+        f"Review first what loosens protection, then the deletions. {lost}": is_loosening and deletions,
+        "Review first what loosens protection.": is_loosening,
+        f"Review the deletions first. {lost}": deletions,
+        "The changes can be applied. The problems hold up nothing else.": problems,
+    }
+    advice = next((advice for advice, holds in cautions.items() if holds), "")
+    return PageVerdict("care" if advice else "go", headline, advice or "No problems. Ready to apply.")
 
 
 def of_report(document: RunDocument) -> PageVerdict:

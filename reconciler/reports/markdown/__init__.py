@@ -18,7 +18,7 @@ from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import RunDocument, utc
 from reconciler.document.groups import Block, Entry, EntryGroup, entries_of, grouped, subject_of
 from reconciler.document.links import Links
-from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, parts_of, table
+from reconciler.document.numbers import PLAN_COLUMNS, REPORT_COLUMNS, DocumentPart, by_effect, parts_of, table
 from reconciler.document.style import Style, links_of
 from reconciler.document.wording import (
     MARKERS,
@@ -57,9 +57,10 @@ from reconciler.document.wording import (
     verbose_notes,
     waiting_times,
     widening_notes,
+    with_author,
 )
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update, address_of, change_in
+from reconciler.model.item import ACTIONS, Change, Finding, Outcome, Update, address_of, change_in, sentences
 from reconciler.model.targets import Target
 from reconciler.model.values import differing, quoted
 from reconciler.model.wording import counted
@@ -129,12 +130,14 @@ def plan(saved: RunDocument, style: Style) -> str:
         *access_notes(saved),
         *widening_notes(saved),
     ]
-    changes = _blocks(first, min_targets, "change")
+    *loosening, rest = by_effect(first)
+    changes = _blocks(rest, min_targets, "change")
     is_open = sum(len(block.groups) for block in changes) <= OPEN_TO_ENTRIES
     blocks = [
+        *(block for own in loosening for block in _part_blocks(own, min_targets, links, is_open=True)),
         _list("problem", _blocks(first, min_targets, "problem"), _problem, links),
         _renames([*rename_notes(saved)]),
-        *(_changes(block, "to {}", links, is_open=is_open) for block in changes),
+        *_part_blocks(rest, min_targets, links, is_open=is_open),
         _excepted_block(saved, _blocks(first, min_targets, "excepted"), links),
         *_other_changes(saved, others, min_targets, links),
         _restored_block(saved, links),
@@ -150,6 +153,16 @@ def plan(saved: RunDocument, style: Style) -> str:
         ],
         remarks=[*saved.remarks, *remark_notes(saved)],
     )
+
+
+def _part_blocks(
+    document_part: DocumentPart, min_targets: float, links: Links, *, is_open: bool
+) -> Iterator[NoteBlock]:
+    """Yield the blocks of the changes of a part; the name of the part is the heading of the first one."""
+    above = document_part.name.capitalize()
+    for together in _blocks(document_part, min_targets, "change"):
+        yield replace(_changes(together, "to {}", links, is_open=is_open), above=above)
+        above = ""
 
 
 def _blocks(document_part: DocumentPart, min_targets: float, sort: str) -> tuple[Block[Entry], ...]:
@@ -355,12 +368,14 @@ def _change(change: Change, author: str) -> Iterator[str]:
         for field, was, will_be in differing(change.before, change.after):
             lost = "" if was is None else f"-     {clipped(field)}: {was}\n"
             yield f"{lost}+     {clipped(field)}: {will_be}\n"
-        yield from (f"!     {clipped(sentence)}\n" for sentence in shown_notes(change))
+        yield from (f"!     {clipped(sentence)}\n" for sentence in with_author(shown_notes(change), author))
     else:
-        lines = (*details(change), *verbose_notes(change))
-        yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)
-    if author:
-        yield f"!     {clipped(author)}\n"
+        lines = [*details(change), *verbose_notes(change)]
+        # as in an update, the sign of what is no value
+        effects = sentences(change, "effect")
+        for number, line in enumerate(with_author(lines, author)):
+            is_value = number < len(lines) and not line.startswith(effects)
+            yield f"{MARKERS[change.action] if is_value else '!'}     {clipped(line)}\n"
 
 
 def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> NoteBlock:

@@ -1,0 +1,44 @@
+"""Declared rules that other rules undermine, since what several rules of one name allow holds together. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.engine.compare.earlier import by_section
+from reconciler.engine.compare.effect import rules_together
+from reconciler.model.item import Finding
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
+from reconciler.model.targets import Address
+
+
+def with_undermined(plan: Plan, desired: DesiredState, live: LiveState, kinds: Kinds) -> Plan:
+    """Return a plan with a finding for each declared rule that will not hold as it says."""
+    planned = {target.target: target for target in plan.targets}
+    return plan.with_findings(
+        finding
+        for target in desired.targets
+        if target.target in planned
+        for section in target.sections
+        if kinds[section.kind].in_effect is not None
+        for finding in _undermined(planned[target.target], section, live, kinds)
+    )
+
+
+def _undermined(planned: TargetPlan, section: Section, live: LiveState, kinds: Kinds) -> Iterator[Finding]:
+    kind = kinds[section.kind]
+    part = kind.parts[0]
+    if isinstance(live.parts.get((section.target, kind.name, part.name), Unreadable("")), Unreadable):
+        return
+    rules = rules_together(kind, section.target, live, by_section(planned).get(kind.name, ()))
+    wanted = section.wanted[part.name]
+    if rules is None or not isinstance(wanted, Mapping):
+        return
+    declared = {str(name) for name, resource in wanted.items() if resource is not None}
+    named = [replace(rule, fields=rules.with_names(rule.fields)) for rule in rules.after]
+    for rule in (rule for rule in named if rule.name in declared and not rule.owner):
+        others = (other for other in named if other is not rule)
+        for other, said, truth in rules.in_effect.undermining(part.model.directions, rule, others):
+            owner = other.owner or ("" if other.name in declared else "not declared")
+            reason = f"{said}, but `{other.name}`{owner and f' ({owner})'} {truth}"
+            yield Finding(Address(section.target, kind.name, part.name, part.title, rule.name), "undermined", reason)

@@ -1,0 +1,114 @@
+"""A declared rule that another rule undermines: who may push by it is not who may push in truth."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli_runner import CliRunner
+from tests.items import Shape, findings_of
+from tests.states import a_small_service
+
+NOBODY, DEVELOPERS, MAINTAINERS = ([{"access_level": level}] for level in (0, 30, 40))
+
+
+def rule(number: int, name: str, push: Any = MAINTAINERS, merge: Any = MAINTAINERS, **more: Any) -> dict[str, Any]:
+    """Return a rule of the service for branches."""
+    return {"id": number, "name": name, "push_access_levels": push, "merge_access_levels": merge, **more}
+
+
+def service(cli_runner: CliRunner, *live: dict[str, Any], of_group: Any = ()) -> None:
+    """Give the project and its group these rules."""
+    state = a_small_service("deployed")
+    state["groups"][0]["protected_branches"] = list(of_group)
+    state["projects"][0] |= {"protected_branches": list(live), "default_branch": "trunk"}
+    cli_runner.sandbox.replace_state(state)
+
+
+def undermined(cli_runner: CliRunner) -> list[str]:
+    """Return what a plan says of rules that others undermine."""
+    done = cli_runner("plan --format json")
+    assert done.code == 0, done.err
+    document: Shape = json.loads(done.out)
+    return [f"{finding['name']}: {finding['reason']}" for finding in findings_of(document, "undermined")]
+
+
+@pytest.mark.parametrize(
+    ("live", "of_group", "spec", "expected"),
+    [
+        pytest.param(
+            [rule(2, "ma*", DEVELOPERS, DEVELOPERS)],
+            [],
+            "{main: {allowed_to_push: [], allowed_to_merge: [maintainer]}}",
+            ["main: nobody may push, but `ma*` (not declared) lets Developers"],
+            id="not declared",
+        ),
+        pytest.param(
+            [],
+            [],
+            '{main: {allowed_to_push: [maintainer], allowed_to_merge: []}, "m*": {allowed_to_push: [developer, {user: bob}]}}',
+            ["main: only Maintainers may push, but `m*` lets Developers and user bob"],
+            id="declared",
+        ),
+        pytest.param(
+            [rule(1, "main", NOBODY, NOBODY)],
+            [rule(2, "m*", NOBODY, DEVELOPERS)],
+            "{main: {}}",
+            ["main: nobody may merge, but `m*` (a group above) lets Developers"],
+            id="of the group",
+        ),
+        pytest.param(
+            [rule(1, "main", NOBODY, NOBODY), rule(2, "*", NOBODY, NOBODY, allow_force_push=True)],
+            [],
+            "{main: {allow_force_push: false}}",
+            ["main: nobody may rewrite the history, but `*` (not declared) allows it"],
+            id="force pushes",
+        ),
+        pytest.param(
+            [rule(1, "main", DEVELOPERS), rule(2, "ma*"), rule(3, "other", DEVELOPERS)],
+            [],
+            "{main: {}, gone: null}",
+            [],
+            id="stricter rules, and others",
+        ),
+        pytest.param(
+            [rule(1, "main"), rule(2, "ma*", DEVELOPERS)], [], '{main: {}, "ma*": null}', [], id="a rule that goes"
+        ),
+    ],
+)  # fmt: skip
+def test_a_plan_names_the_rule_that_undermines_another(
+    cli_runner: CliRunner, live: Any, of_group: Any, spec: str, expected: list[str]
+) -> None:
+    service(cli_runner, *live, of_group=of_group)
+    cli_runner.project(f"{{protected_branches: {spec}}}")
+    assert undermined(cli_runner) == expected
+
+
+def test_each_command_says_it_and_nothing_fails_for_it(cli_runner: CliRunner) -> None:
+    sentence = "nobody may push, but `ma*` (not declared) lets Developers"
+    service(cli_runner, rule(1, "main", NOBODY, NOBODY), rule(2, "ma*", DEVELOPERS, DEVELOPERS))
+    cli_runner.project("{protected_branches: {main: {allowed_to_push: [], allowed_to_merge: []}}}")
+    expected = (
+        f'project acme/api\n  ? protected branch "main"                   {sentence}     manifests/project.yaml:4\n'
+    )
+    order = "No changes: 1 target is in order, 1 unmanaged. 1 request was made to plan.\n"
+    for command in ("plan --report html=plan.html --report fleet=fleet.html --report markdown=plan.md", "drift"):
+        done = cli_runner(command)
+        assert (done.code, done.out) == (0, expected + order)
+    for page in ("plan.html", "fleet.html", "plan.md"):
+        assert "nobody may push, but" in (cli_runner.folder / page).read_text()
+    done = cli_runner("doctor")
+    assert (done.code, sentence in done.out) == (0, True)
+    done = cli_runner("validate")
+    assert (done.code, "may push" in done.out) == (0, False)
+
+
+def test_validate_knows_what_is_declared(cli_runner: CliRunner) -> None:
+    cli_runner.project(
+        '{protected_branches: {main: {allowed_to_push: []}, "ma*": {allowed_to_push: [developer]}, "m*": {}}}'
+    )
+    done = cli_runner("validate")
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        "manifests/project.yaml:4:29: warning: `main`: nobody may push, but `ma*` lets Developers",
+    )
