@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.edit.completion import readable
 from reconciler.edit.sections import quoted
-from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.edit.targets import ResolvedTarget, branches_of, discovered_in, paths_of
 from reconciler.engine.compare.planner import plan_target
 from reconciler.manifests import Member, read_contents
 from reconciler.model.item import Update
@@ -36,7 +36,9 @@ def disagreements(
         ManifestErrors: the manifests have errors.
     """
     manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
-    desired = manifests.with_discovered(discovered_in(manifests, members), paths_of(resolved_targets)).desired
+    desired = manifests.with_discovered(
+        discovered_in(manifests, members), paths_of(resolved_targets), branches_of(resolved_targets)
+    ).desired
     by_identity = {target.target.identity: target for target in desired.targets}
     for resolved in resolved_targets:
         for identity in resolved.identities:

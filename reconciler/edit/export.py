@@ -19,6 +19,7 @@ from reconciler.engine.why import ProjectRecord, section_obstacles
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.layers import (
+    DEFAULT_BRANCH,
     PRUNE,
     UNMANAGED,
     Layer,
@@ -326,7 +327,8 @@ class _Writing:
 
     def _addressee(self, exported: Exported, layers: tuple[Layer, ...]) -> Addressee:
         """Return a project without a document; sections that the first push decides are `unmanaged` there."""
-        target, values = exported.resolved.target, placeholder_values(exported.resolved.path)
+        target, branch = exported.resolved.target, exported.resolved.default_branch
+        values = {**placeholder_values(exported.resolved.path), **({DEFAULT_BRANCH: branch} if branch else {})}
         unmanaged = exported.undecided & {name for layer in layers for name in layer.sections}
         stack = stacked(target, layers, self.shapes, values, unmanaged)
         prunable = [name for name, kind in self.kinds.items() if kind.prunable and name not in stack.prune]

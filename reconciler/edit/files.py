@@ -12,7 +12,7 @@ from typing import Any
 from reconciler import CONFIGURATION
 from reconciler.edit.own import Addressee
 from reconciler.edit.sections import Exported, Spec
-from reconciler.edit.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.edit.targets import ResolvedTarget, branches_of, discovered_in, paths_of
 from reconciler.edit.yaml_edit import same, written
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.layers import DeclaredTarget
@@ -62,7 +62,9 @@ class Folder:
             ManifestErrors: such as two sets that disagree on a project.
         """
         discovered = discovered_in(self.manifests, members)
-        manifests = self.manifests.with_discovered(discovered, paths_of(resolved_targets))
+        manifests = self.manifests.with_discovered(
+            discovered, paths_of(resolved_targets), branches_of(resolved_targets)
+        )
         return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:

@@ -212,7 +212,7 @@ def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
         entry = spec.normalize_entry(name, layer.sections[section][name][index], values)
         return section, name, spec.lists[name].identity(entry)
     first, *others = written
-    return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
+    return (section, spec.normalize_key(first, values), *(fill(step, spec.values_of(values)) for step in others))
 
 
 def _put(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:

@@ -16,7 +16,15 @@ from typing import Any
 
 from reconciler.edit.sections import Exported, Spec
 from reconciler.edit.targets import ResolvedTarget
-from reconciler.manifests.layers import SectionSpec, SectionSpecs, fill, literal, placeholder_values
+from reconciler.manifests.layers import (
+    DEFAULT_BRANCH,
+    SectionSpec,
+    SectionSpecs,
+    fill,
+    literal,
+    placeholder_values,
+    unbranched,
+)
 
 FEWEST = 2
 """Projects that can share something."""
@@ -139,12 +147,18 @@ def _ways(exported: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str],
 
 
 def _forms(text_position: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
-    """Return the ways to write a text: first without placeholders, then with each that fits."""
+    """Return the ways to write a text: first without placeholders, then with each that fits.
+
+    The name of the default branch is written as such: what protects `main` in most projects is meant for that.
+    """
     items = shapes[text_position[0]].items
     lower = len(text_position) == 1 and items is not None and items.names.lowers_placeholders
-    values = placeholder_values(resolved.path)
-    forms = [str(literal(text))]
-    for name, value in values.items():
+    field = text_position[2] if len(text_position) > len(("section", "")) else None
+    if shapes[text_position[0]].names_branch(field) and text == resolved.default_branch:
+        return [f"{{{DEFAULT_BRANCH}}}"]
+    own = placeholder_values(resolved.path)
+    values, forms = unbranched(own), [str(literal(text))]
+    for name, value in own.items():
         word = value.lower() if lower else value
         if word not in text:
             continue

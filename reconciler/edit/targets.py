@@ -1,10 +1,11 @@
 """The targets of an export: groups with all projects below them, projects, the user, the instance."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.engine.crew import ask_each
 from reconciler.engine.discovery import GroupListing, discover
+from reconciler.engine.lookups import default_branch
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import OTHER_LEVEL, TargetRecord, fetch_record, has_other_level
 from reconciler.engine.why import path_remedy
@@ -44,12 +45,14 @@ class ResolvedTarget:
         id: its numeric ID; None for the user.
         full_path: as the service spells it, even if manifests do not accept it; empty for the user.
         is_empty: whether nothing was pushed into its repository yet.
+        default_branch: its name; None if it is not known.
     """
 
     target: Target
     id: int | None = None
     full_path: str = ""
     is_empty: bool = False
+    default_branch: str | None = field(default=None, compare=False)
 
     @property
     def path(self) -> str | None:
@@ -60,6 +63,16 @@ class ResolvedTarget:
     def identities(self) -> tuple[Identity, ...]:
         """How manifests may name it: by path and by ID."""
         return self.target.identity, (self.target.level, self.id)
+
+
+def branches_of(resolved_targets: Iterable[ResolvedTarget]) -> dict[Identity, str | Obstacle]:
+    """Return the default branches of projects, for manifests that name them by path or by ID."""
+    return {
+        identity: target.default_branch
+        for target in resolved_targets
+        if target.default_branch
+        for identity in target.identities
+    }
 
 
 def paths_of(resolved_targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
@@ -117,7 +130,7 @@ def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches
     warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
     targets = [ResolvedTarget(Target(level)) for level in export_request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in records.items()]
-    groups = [path for target, (path, _, _) in records.items() if target.level is Level.GROUP]
+    groups = [path for target, (path, *_) in records.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, GroupListing(True, switches)), reader).groups
     warnings += [
         advised(listing.reason, listing.remedy) for listing in listed.values() if isinstance(listing, Obstacle)
@@ -125,7 +138,9 @@ def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches
     members = {group: listing for group, listing in listed.items() if not isinstance(listing, Obstacle)}
     below = {member.id: member for listing in members.values() for member in listing}.values()
     targets += [
-        _resolved(Level.PROJECT, member.path, member.id, member.is_empty) for member in below if not member.archived
+        _resolved(Level.PROJECT, member.path, member.id, member.is_empty, member.default_branch)
+        for member in below
+        if not member.archived
     ]
     by_identity = {resolved.target.identity: resolved for resolved in targets}
     ids = {resolved.id for resolved in targets if resolved.target.level is Level.PROJECT}
@@ -137,8 +152,8 @@ def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches
     )
 
 
-def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool] | ServiceError:
-    """Return the path and the ID of a group or project, and whether its repository is empty; or why there is none.
+def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool, str | None] | ServiceError:
+    """Return path and ID of a group or project, whether its repository is empty, and its default branch; or an error.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -155,12 +170,14 @@ def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool] 
     return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
 
-def _known(target_record: TargetRecord) -> tuple[str, int | None, bool]:
-    return target_record.path, target_record.id, target_record.fields.get("empty_repo") is True
+def _known(target_record: TargetRecord) -> tuple[str, int | None, bool, str | None]:
+    fields = target_record.fields
+    return target_record.path, target_record.id, fields.get("empty_repo") is True, default_branch(fields)
 
 
-def _resolved(level: Level, path: str, number: int | None, is_empty: bool) -> ResolvedTarget:
+def _resolved(level: Level, path: str, number: int | None, is_empty: bool, branch: str | None) -> ResolvedTarget:
     try:
-        return ResolvedTarget(Target(level, plausible_path(path)), number, path, is_empty)
+        target = Target(level, plausible_path(path))
     except ValueError:
-        return ResolvedTarget(Target(level, number), number, path, is_empty)
+        target = Target(level, number)
+    return ResolvedTarget(target, number, path, is_empty, branch)

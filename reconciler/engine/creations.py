@@ -118,15 +118,21 @@ def with_archived(
     if manifests.index.groups:
         listed = {group: discovered[group] for group in manifests.index.groups}
         manifests = manifests.with_discovered({**listed, "": archived}, paths)
-    names = {Target(Level.PROJECT, member.path).identity for member in archived}
-    again = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
+    return manifests, as_now_declared(
+        desired, manifests, {Target(Level.PROJECT, member.path).identity for member in archived}
+    )
+
+
+def as_now_declared(desired: DesiredState, manifests: Manifests, names: Collection[Identity]) -> DesiredState:
+    """Return the state to plan with some targets, by `Target.identity`, as the manifests declare them by now."""
+    now = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
 
     def corrected(declared: DesiredTarget) -> DesiredTarget:
         kinds = {section.kind for section in declared.sections}
-        own = again.get(declared.target.identity, declared)
+        own = now.get(declared.target.identity, declared)
         return replace(own, sections=tuple(section for section in own.sections if section.kind in kinds))
 
-    return manifests, replace(desired, targets=tuple(map(corrected, desired.targets)))
+    return replace(desired, targets=tuple(map(corrected, desired.targets)))
 
 
 def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:

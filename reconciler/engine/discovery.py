@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from reconciler.engine.compare.obstacles import without
 from reconciler.engine.compare.selection import select
-from reconciler.engine.crew import Crew, share_tasks
-from reconciler.engine.lookups import look_up_paths
+from reconciler.engine.creations import as_now_declared
+from reconciler.engine.crew import Crew, ask_each, share_tasks
+from reconciler.engine.lookups import default_branch, look_up_default_branch, look_up_paths
 from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_error, read_part
 from reconciler.engine.roster import (
     ExistingTarget,
@@ -26,13 +27,13 @@ from reconciler.engine.run import Run
 from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_around, projects_by_path
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
 from reconciler.model.resource import Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress, Reference
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 
 QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
 """Of the list of a group's projects."""
@@ -63,6 +64,12 @@ class Discovery:
     paths: Mapping[Target, str] = field(default_factory=dict)
     unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
     parts: EarlyParts = field(default_factory=dict)
+
+    @property
+    def listed(self) -> frozenset[str | int]:
+        """The projects that lists of projects have shown, by path in lower case and by number."""
+        members = projects_by_path(self.groups)
+        return frozenset((*members, *(member.id for member in members.values() if member.id is not None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,44 @@ def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
     return manifests.with_discovered(listed, discovery.paths)
 
 
+def with_default_branches(
+    manifests: Manifests,
+    desired: DesiredState,
+    roster: Roster,
+    to_create: Collection[Identity],
+    listed: Collection[Key],
+) -> tuple[Manifests, DesiredState, Branches]:
+    """Ask for the default branches of the projects to plan that no list shows, and fill them in.
+
+    Args:
+        manifests: with the members of groups.
+        desired: the part of the manifests to plan.
+        roster: the service.
+        to_create: the targets that this run creates, by `Target.identity`.
+        listed: the projects that a list has shown, by path in lower case and by number.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    unknown = {
+        declared.target
+        for declared in desired.targets
+        if not declared.held.keys().isdisjoint(section.kind for section in declared.sections)
+        and declared.target.identity[1] not in listed
+    }
+    asked = {target for target in unknown if target.identity not in to_create}
+    branches: dict[Identity, str | Obstacle] = {
+        target.identity: branch for target, branch in ask_each(look_up_default_branch, asked, roster).items()
+    }
+    for target in unknown - asked:
+        reason = "this run creates the project, and its default branch is known afterwards"
+        branches[target.identity] = Obstacle(target.address, reason, "plan again then", effect="not applicable")
+    if not branches:
+        return manifests, desired, branches
+    manifests = manifests.with_branches(branches)
+    return manifests, as_now_declared(desired, manifests, branches), branches
+
+
 def _revisions(run: Run) -> list[Manifests]:
     return [run.manifests, *([run.past.manifests] if run.past else [])]
 
@@ -186,6 +231,8 @@ def _listings(run: Run) -> dict[str, GroupListing]:
         for group, sections in revision.index.sections_below.items():
             below = sections & chosen if chosen else sections
             switches = frozenset(key for name in below for key in run.kinds[name].needs.switches)
+            if any(run.kinds[name].branch_fields for name in below) and revision.index.names_default_branch:
+                switches |= {REPOSITORY}
             listing = GroupListing(group in with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     return groups
@@ -371,5 +418,6 @@ def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
     match entry:
         case {"path_with_namespace": str(full_path), "id": int(number)}:
             off = frozenset(key for key in switches if is_off(entry.get(key)))
-            return Member(full_path, bool(entry.get("archived")), number, off, entry.get("empty_repo") is True)
+            is_empty = entry.get("empty_repo") is True
+            return Member(full_path, bool(entry.get("archived")), number, off, is_empty, default_branch(entry))
     raise BadAnswer(f"GET {path}", UNEXPECTED)

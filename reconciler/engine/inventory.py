@@ -5,22 +5,27 @@ nothing that was read shows, nor the list, has no line there.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from reconciler.engine.compare.creation import existing
+from reconciler.engine.lookups import look_up_default_branch
 from reconciler.engine.planned import Absences, Declared
 from reconciler.engine.read import answer_or_error
 from reconciler.engine.roster import ExistingTarget, Roster, fetch_record
 from reconciler.engine.run import Run
 from reconciler.errors import NotFound
+from reconciler.manifests.project_sets import projects_by_path
 from reconciler.memory.absence import (
+    OTHER_BRANCH,
     CommitPosition,
     PartNow,
     absent,
     decide,
     departures,
     is_listed,
+    not_declared,
     part_now,
     reasons,
     withheld_remarks,
@@ -64,7 +69,13 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         for section in target.sections
         if section.prune
     }
-    kept = tuple(kept_object for kept_object in (*kept, *verdict.kept) if kept_object.line.key[:2] not in pruned)
+    staying = (
+        replace(kept_object, reason=OTHER_BRANCH)
+        if kept_object.reason == not_declared(kept_object.line) and proved.was_of_default_branch(kept_object.line)
+        else kept_object
+        for kept_object in verdict.kept
+    )
+    kept = tuple(kept_object for kept_object in (*kept, *staying) if kept_object.line.key[:2] not in pruned)
     deleted: dict[PartAddress, dict[int, str]] = {}
     for line in verdict.deletions:
         place = (places[line.key[:3]], line.section, line.part)
@@ -227,5 +238,23 @@ def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryK
     discovered = {
         group: () if isinstance(members, Obstacle) else members for group, members in declared.discovery.groups.items()
     }
-    paths_by_id = declared.discovery.paths
-    return Proof(Path(), run.inputs, declared.manifests, discovered, paths_by_id, known_as, listed_as, was_called)
+    branches = {member.id: member.default_branch for member in projects_by_path(discovered).values()}
+
+    @cache
+    def default_branch(name: str) -> str | None:
+        number = int(name.partition(" ")[2])
+        branch = branches.get(number) or look_up_default_branch(Target(Level.PROJECT, number), roster)
+        return branch if isinstance(branch, str) else None
+
+    return Proof(
+        Path(),
+        run.inputs,
+        declared.manifests,
+        discovered,
+        declared.discovery.paths,
+        known_as,
+        listed_as,
+        was_called,
+        declared.branches,
+        default_branch,
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from sys import intern
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -18,11 +19,13 @@ from reconciler.engine.roster import (
     TargetRecord,
     fetch_record,
     has_other_level,
+    is_off,
     is_scheduled_for_deletion,
 )
 from reconciler.engine.run import Run
 from reconciler.engine.why import visibility_remedy
 from reconciler.errors import Moved, NotFound, ServiceError
+from reconciler.manifests.project_sets import REPOSITORY, no_default_branch
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
@@ -338,6 +341,25 @@ def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str
 
 def _look_up_path(target: Target, reader: Reader) -> str | Obstacle:
     return _answer_or_obstacle(target, lambda: fetch_record(target, reader).path)
+
+
+def look_up_default_branch(target: Target, reader: Reader) -> str | Obstacle:
+    """Look up the default branch of a project; its record is shared with whatever else asks for it.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    record = answer_or_error(lambda: fetch_record(target, reader))
+    if isinstance(record, ServiceError):
+        return Obstacle(target.address, f"its default branch is not known ({_reason(record, target)})")
+    name = default_branch(record.fields)
+    return name or no_default_branch(target, is_off=is_off(record.fields.get(REPOSITORY)))
+
+
+def default_branch(record_fields: Mapping[str, Json]) -> str | None:
+    """Return the default branch that a project's record shows; in an empty repository, there is no such branch."""
+    name = record_fields.get("default_branch")
+    return intern(name) if isinstance(name, str) and name else None
 
 
 def _answer_or_obstacle(where: Target, ask: Callable[[], Result]) -> Result | Obstacle:

@@ -12,7 +12,7 @@ from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
 from reconciler.engine.compare.undermined import with_undermined
 from reconciler.engine.creations import find_absent, omission_remarks, with_archived, with_imports
-from reconciler.engine.discovery import discover_members, with_members
+from reconciler.engine.discovery import discover_members, with_default_branches, with_members
 from reconciler.engine.inventory import find_absences
 from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown_fields
 from reconciler.engine.planned import Declared, Planned
@@ -99,8 +99,10 @@ def checked(run: Run) -> Planned:
         **absent_targets(Moment.DECLARED, facts),
     }
     targets = declared.desired.targets
-    lacking = (obstacle for target in targets for obstacle in lacking_sections(target, kinds, today))
-    left_out = (obstacle for obstacle in lacking if obstacle.effect != "problem")
+    lacking = [(target, obstacle) for target in targets for obstacle in lacking_sections(target, kinds, today)]
+    # What is switched off is found by reading; what lacks the name of its default branch could be read.
+    obstacles += tuple(obstacle for target, obstacle in lacking if obstacle.where.section in target.held)
+    left_out = (obstacle for _, obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
     _warn(moves(roster.follow_moves()))
@@ -153,7 +155,10 @@ def _declared(run: Run, roster: Roster) -> Declared:
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
     _log(omission_remarks(existence.omissions))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
-    return Declared(manifests, desired, discovery, existence, manifests.unlisted, since.past, since.remarks)
+    absent = existence.created.keys() | existence.obstacles.keys()
+    manifests, desired, branches = with_default_branches(manifests, desired, roster, absent, discovery.listed)
+    past = since.past and since.past.with_branches(branches)
+    return Declared(manifests, desired, discovery, existence, manifests.unlisted, past, since.remarks, branches)
 
 
 def _selected(run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None) -> DesiredState:

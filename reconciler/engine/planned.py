@@ -9,7 +9,7 @@ from reconciler.engine.discovery import Discovery
 from reconciler.engine.roster import Roster
 from reconciler.engine.run import Run
 from reconciler.manifests import Manifests, UnlistedSet
-from reconciler.manifests.project_sets import projects_by_path
+from reconciler.manifests.project_sets import Branches
 from reconciler.memory.inventory import ObjectLine
 from reconciler.memory.revision import Revision
 from reconciler.model.obstacle import Obstacle
@@ -30,6 +30,7 @@ class Declared:
         unlisted: the sets whose groups cannot be listed.
         past: the revision of `--since`, with all sets applied; None without one.
         remarks: sentences of the plan about the comparison with that revision.
+        branches: the default branches that were asked for.
     """
 
     manifests: Manifests
@@ -39,6 +40,7 @@ class Declared:
     unlisted: tuple[UnlistedSet, ...] = ()
     past: Revision | None = None
     remarks: tuple[str, ...] = ()
+    branches: Branches = field(default_factory=dict)
 
     @property
     def whole(self) -> DesiredState:
@@ -48,8 +50,7 @@ class Declared:
     @property
     def listed(self) -> frozenset[str | int]:
         """The projects that lists of projects have shown, by path in lower case and by number."""
-        members = projects_by_path(self.discovery.groups)
-        return frozenset((*members, *(member.id for member in members.values() if member.id is not None)))
+        return self.discovery.listed
 
 
 @dataclass(frozen=True, slots=True)

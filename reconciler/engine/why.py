@@ -28,7 +28,7 @@ from reconciler.model.caller import UNKNOWN_CALLER, Caller
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.obstacle import Effect, Obstacle
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.state import DesiredState, DesiredTarget, Listed, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
 from reconciler.model.wording import closest
 
@@ -220,12 +220,15 @@ def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterat
     Nothing is read for such a section. Only an archived project whose section can still be read is planned, since a
     problem there is one only if something would change.
     """
-    if target.listed is None:
-        return
-    record = ProjectRecord(archived=target.listed.archived, off=target.listed.off)
-    for section in target.sections:
+    listed = target.listed or Listed()
+    record = ProjectRecord(archived=listed.archived, off=listed.off)
+    for section in target.sections if target.listed or target.held else ():
         kind, is_skipped = kinds[section.kind], section.kind in target.skipped
-        obstacles = list(section_obstacles(address_of(section, kinds), kind.needs, record, omission_remedy(section)))
+        where = address_of(section, kinds)
+        obstacles = list(section_obstacles(where, kind.needs, record, omission_remedy(section)))
+        if not obstacles and section.kind in target.held:
+            obstacles = [target.held[section.kind].at(where)]
+            is_skipped &= obstacles[0].effect == "not applicable"
         if obstacles:
             about = () if is_skipped else excepting_section(section, target.excepts(section.kind, today), kind)
             effect: Effect = "not applicable" if is_skipped else "excepted" if about else "problem"

@@ -148,7 +148,7 @@ class ApprovalRule(Item):
     branches: Branches = Field(
         default="any",
         description="Names of rules in `protected_branches`, of the project or its top-level group; or a word: "
-        "`protected` for all protected branches, `any` for all branches.",
+        "`protected` for all protected branches, `any` for all branches. `{default_branch}` is the project's own.",
         examples=[["main"]],
     )
 
@@ -333,6 +333,7 @@ KIND = Kind(
     trace=trace,
     to_sandbox=to_sandbox,
     protects=True,
+    branch_fields=frozenset({"branches"}),
     needs=Needs(
         roles={Level.PROJECT: Role.MAINTAINER},
         readers={Level.PROJECT: Role.REPORTER},

@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
-from reconciler.manifests.layers import Placeholders, fill, fill_all, literal, placeholder_values
+from reconciler.manifests.layers import Placeholders, fill, fill_all, literal, placeholder_values, unbranched
 from reconciler.manifests.sources import TOKEN_IN_LINE as SECRET
 from reconciler.manifests.sources import Document, Secrets, Steps, no_secrets
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
@@ -104,7 +104,7 @@ def read_creation(
     archive, diagnostics = _checked(document, Target(level, path), surroundings)
     if diagnostics or create is None:
         return None, [each for each in diagnostics if (each.steps, each.at_key) not in places]
-    values, written = placeholder_values(path), create.model_fields_set
+    values, written = unbranched(placeholder_values(path)), create.model_fields_set
     name = fill(create.name, values) if "name" in written else path.rpartition("/")[2]
     visibility = create.visibility if "visibility" in written else None
     source = None
@@ -116,7 +116,7 @@ def read_creation(
 def _checked(document: Document, target: Target, surroundings: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
     """Return the archive that a document names, if it is usable, and the errors of `create`, whatever its form."""
     create, path = _mapping(document.value[CREATE_KEY]), str(target.ref)
-    slug, values = path.rpartition("/")[2], placeholder_values(path)
+    slug, values = path.rpartition("/")[2], unbranched(placeholder_values(path))
     name, written = (
         fill_all(create.get(key, default), values) for key, default in (("name", slug), (FROM_ARCHIVE, None))
     )

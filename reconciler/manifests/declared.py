@@ -30,8 +30,11 @@ from reconciler.manifests.documents import (
 from reconciler.manifests.layers import (
     ALL,
     AT_LEAST,
+    DEFAULT_BRANCH,
     LOCKS,
+    NAMES,
     NO_SECTIONS,
+    PATH_NAMES,
     PRUNE,
     UNMANAGED,
     DeclaredSet,
@@ -157,9 +160,13 @@ def _read_spec(
         texts += braces(document.value.get(CREATE_KEY, {}), (CREATE_KEY,))
     uses: dict[str, list[Steps]] = {}
     for text, steps, at_key in texts:
+        names_branch = _names_branch(document, specs, steps)
         for name in placeholders_in(text):
-            uses.setdefault(name, []).append(steps)
-        misspelt = misspelt_placeholder(text)
+            if name != DEFAULT_BRANCH or names_branch:
+                uses.setdefault(name, []).append(steps)
+            else:
+                diagnostics.append(Diagnostic(steps, _no_branch(specs), "warning", at_key))
+        misspelt = misspelt_placeholder(text, NAMES if names_branch else PATH_NAMES)
         diagnostics += [Diagnostic(steps, misspelt, "warning", at_key)] if misspelt else []
     layer = make(
         document=document,
@@ -171,6 +178,26 @@ def _read_spec(
         let_go=let_go,
     )
     return layer, [*diagnostics, *faulty_holds(layer, specs)]
+
+
+def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
+    """Return whether `{default_branch}` has a meaning in the text at some steps, of a section or of an exception."""
+    match steps:
+        case ("spec", str(section), _, str(field), *_):
+            return specs[section].names_branch(field)
+        case ("spec", str(section), *_):
+            return specs[section].names_branch()
+        case ("metadata", "exceptions", int(number), "item"):
+            section = document.value["metadata"][EXCEPTIONS][number].get("section")
+            return isinstance(section, str) and section in specs and specs[section].names_branch()
+    return False
+
+
+def _no_branch(specs: SectionSpecs) -> str:
+    """Return the warning about `{default_branch}` where it has no meaning."""
+    whole = [name for name, spec in specs.items() if spec.names_branch()]
+    fields = [f"{name}.{field}" for name, spec in specs.items() for field in sorted(spec.kind.branch_fields or ())]
+    return f"`{{{DEFAULT_BRANCH}}}` has a meaning in {listed([*whole, *fields])} alone, and stays as it is here"
 
 
 def _section_error(

@@ -106,12 +106,7 @@ class Diagnostics:
 
     def _located(self, diagnostic: Diagnostic, place: Place, by: Target | None) -> Iterator[LocatedDiagnostic]:
         """Yield a diagnostic at its place, unless another target has reported something there."""
-        steps, at_key = diagnostic.steps, diagnostic.at_key
-        if isinstance(place, Document):
-            document, location = place, place.find(steps, at_key=at_key)
-        else:
-            layer, location = find(place, steps[1:], at_key=at_key)
-            document = layer.document
+        document, location = _found(diagnostic, place)
         about, position = _about(place, by), location.position
         first = self._first.setdefault(
             (document.source.path, position.line, position.column, diagnostic.severity), about
@@ -136,6 +131,19 @@ class Diagnostics:
         """The warnings that only `validate` shows, sorted by place."""
         located = {each for advice in self._advice for each in self._located(*advice)}
         return tuple(sorted(located - self.located.keys()))
+
+
+def sentence(diagnostic: Diagnostic, place: Place) -> str:
+    """Return a diagnostic in one line: its place, then its message."""
+    _, location = _found(diagnostic, place)
+    return f"{location}: {diagnostic.text(location)}"
+
+
+def _found(diagnostic: Diagnostic, place: Place) -> tuple[Document, Location]:
+    if isinstance(place, Document):
+        return place, place.find(diagnostic.steps, at_key=diagnostic.at_key)
+    layer, location = find(place, diagnostic.steps[1:], at_key=diagnostic.at_key)
+    return layer.document, location
 
 
 def _about(place: Place, by: Target | None) -> Document | Target:

@@ -5,7 +5,7 @@ from datetime import date
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
-from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unknown_section
+from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unbranched, unknown_section, unnamed
 from reconciler.manifests.locks import Lock, locks_at, locks_of
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import object_path
@@ -84,11 +84,13 @@ def _errors(written: AcceptedDeviation, stack: Stack) -> Iterator[Diagnostic]:
 
 def _read(written: AcceptedDeviation, stack: Stack, origin: str) -> DeclaredException:
     """Return an exception with its placeholders filled in, and its item as the section names it."""
-    spec, item = stack.specs[written.section], written.item
+    spec, item, before = stack.specs[written.section], written.item, None
     if isinstance(item, str):
+        before = spec.normalize_key(item, unnamed(stack.values))
         item = spec.normalize_key(item, stack.values)
-    reason = fill(written.reason, stack.values)
-    return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin)
+    before = None if before == item else before
+    reason = fill(written.reason, unbranched(stack.values))
+    return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin, before)
 
 
 def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:

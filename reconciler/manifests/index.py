@@ -9,7 +9,7 @@ from itertools import chain, product
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
 from reconciler.manifests.declared import declare
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.layers import DeclaredSet, DeclaredTarget, Layer, SectionSpecs
+from reconciler.manifests.layers import DEFAULT_BRANCH, DeclaredSet, DeclaredTarget, Layer, SectionSpecs
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import by_group, chosen, groups_around
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
@@ -85,6 +85,12 @@ class Index:
         """The groups of which a set selects archived projects too."""
         selected = (declared.select for declared in self.sets.values())
         return frozenset(select.group for select in selected if select.group and select.archived)
+
+    @property
+    def names_default_branch(self) -> bool:
+        """Whether a document has `{default_branch}`."""
+        layers = chain(self.profiles.values(), self.targets.values(), self.sets.values())
+        return any(DEFAULT_BRANCH in layer.placeholders for layer in layers)
 
     def perhaps_archived(self, paths: Iterable[str]) -> frozenset[str]:
         """Return those of some projects, in lower case, that sets leave out and no list shows if they are archived.

@@ -23,8 +23,11 @@ from reconciler.model.state import NO_MINIMUMS
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, one
 
-NAMES = ("path", "name", "namespace")
-PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
+PATH_NAMES = ("path", "name", "namespace")
+DEFAULT_BRANCH = "default_branch"
+"""The placeholder for the name of a project's default branch, which only the service knows."""
+NAMES = (*PATH_NAMES, DEFAULT_BRANCH)
+PLACEHOLDER = re.compile(r"\{\{(NAME)\}\}|\{(NAME)\}".replace("NAME", "|".join(NAMES)))
 """A literal one, written with doubled braces, or one to fill in."""
 WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
@@ -40,11 +43,26 @@ def placeholder_values(target_path: str | None) -> Placeholders:
     return {"path": target_path, "name": name} | ({"namespace": namespace} if slash else {})
 
 
+def unbranched(values: Placeholders | None) -> Placeholders | None:
+    """Return the values where a default branch has no meaning: its placeholder stands for itself."""
+    return None if values is None else {**values, DEFAULT_BRANCH: f"{{{DEFAULT_BRANCH}}}"}
+
+
+def unnamed(values: Placeholders | None) -> Placeholders | None:
+    """Return the values as long as the default branch is not known."""
+    return None if values is None else {name: value for name, value in values.items() if name != DEFAULT_BRANCH}
+
+
 def fill(text: str, values: Placeholders | None, *, in_lower_case: bool = False) -> str:
-    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text."""
+    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text.
+
+    As long as the default branch is not known, its placeholders stay as they are, literal ones included.
+    """
 
     def replace(match: re.Match[str]) -> str:
         literal, name = match.groups()
+        if DEFAULT_BRANCH in (literal, name) and DEFAULT_BRANCH not in (values or {}):
+            return match.group()
         if literal:
             return f"{{{literal}}}"
         value = (values or {}).get(name, match.group())
@@ -58,11 +76,10 @@ def fill_all(value: Any, values: Placeholders | None) -> Any:
     return value if values is None else _with_texts(value, lambda text: fill(text, values))
 
 
-def literal(value: Any) -> Any:
+def literal(value: Any, names: Sequence[str] = NAMES) -> Any:
     """Return a value as a manifest writes it, with literal braces doubled: filling in gives back the value."""
-    return _with_texts(
-        value, lambda text: re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", text) if "{" in text else text
-    )
+    pattern = rf"\{{({'|'.join(names)})\}}"
+    return _with_texts(value, lambda text: re.sub(pattern, r"{{\1}}", text) if "{" in text else text)
 
 
 def unfilled(text: str, placeholders: Placeholders) -> str:
@@ -110,10 +127,10 @@ def placeholders_in(text: str) -> tuple[str, ...]:
     return tuple(match[2] for match in PLACEHOLDER.finditer(text) if match[2])
 
 
-def misspelt_placeholder(text: str) -> str | None:
-    """Return a warning if a word in braces looks like a misspelt placeholder."""
+def misspelt_placeholder(text: str, names: Sequence[str]) -> str | None:
+    """Return a warning if a word in braces looks like one of some placeholders, misspelt."""
     for word in WORD.findall(text):
-        guess = None if word in NAMES else closest(word, NAMES)
+        guess = None if word in NAMES else closest(word, names)
         if guess:
             return f"`{{{word}}}` is no placeholder and stays as it is; did you mean `{{{guess}}}`?"
     return None
@@ -198,7 +215,7 @@ class SectionSpec:
     def normalize(self, section_value: Any, values: Placeholders | None) -> Any:
         """Return a section with canonical names and, unless `values` is None, with its placeholders filled in."""
         if not isinstance(section_value, dict):
-            return fill_all(section_value, values)
+            return fill_all(section_value, self.values_of(values))
         if self.items is None and values is None and section_value.keys().isdisjoint(self.lists):
             return section_value
         value_of = self._field if self.items is None else self._item
@@ -207,7 +224,17 @@ class SectionSpec:
 
     def normalize_key(self, key: str, values: Placeholders | None) -> Any:
         """Return a key of the section as `normalize` does."""
+        values = self.values_of(values)
         return fill(key, values) if self.items is None else _normalize_name(self.items, key, values)
+
+    def names_branch(self, field: str | None = None) -> bool:
+        """Return whether `{default_branch}` has a meaning in a field, or without one, in the keys of the section."""
+        fields = self.kind.branch_fields
+        return fields is None or field in fields
+
+    def values_of(self, values: Placeholders | None, field: str | None = None) -> Placeholders | None:
+        """Return the values of the placeholders in a field, or without one, in the keys of the section."""
+        return values if self.names_branch(field) else unbranched(values)
 
     def shared_key(self, key: str, target: Target) -> str:
         """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
@@ -248,19 +275,26 @@ class SectionSpec:
 
     def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
-        return _normalize_name(self.lists[field], list_entry, values)
+        return _normalize_name(self.lists[field], list_entry, self.values_of(values, field))
 
     def _field(self, key: str, value: Any, values: Placeholders | None) -> Any:
         if key in self.lists and isinstance(value, list):
             return [self.normalize_entry(key, entry, values) for entry in value]
-        return fill_all(value, values)
+        return fill_all(value, self.values_of(values, key))
 
     def _item(self, _key: str, item_value: Any, values: Placeholders | None) -> Any:
-        if not isinstance(item_value, dict) or OLD_NAMES not in item_value:
-            return item_value if values is None else fill_all(item_value, values)
+        if not isinstance(item_value, dict):
+            return fill_all(item_value, self.values_of(values))
+        fields = item_value if values is None else self._filled_fields(item_value, values)
+        if OLD_NAMES not in item_value:
+            return fields
         old = item_value[OLD_NAMES]
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
-        return {**fill_all(item_value, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+        return {**fields, OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+
+    def _filled_fields(self, fields: dict[str, Any], values: Placeholders) -> dict[str, Any]:
+        inner = self.values_of(values)
+        return {fill(key, inner): fill_all(value, self.values_of(values, key)) for key, value in fields.items()}
 
 
 def _united(lower_list: list[Any], upper_list: list[Any]) -> list[Any]:
@@ -470,6 +504,18 @@ class Stack:
     def minimums(self, name: str) -> Mapping[Key | None, frozenset[str]]:
         """Return the fields of a section that may be stricter on the service, by item: see `Layer.held`."""
         return {key: joined.minimums for key, joined in self.joined(name) if joined.minimums} or NO_MINIMUMS
+
+    @property
+    def unnamed(self) -> "Stack":
+        """The same as long as the default branch is not known; itself if no layer names that by its placeholder."""
+        if self.values is None or not self.names_default_branch:
+            return self
+        return replace(self, values=unnamed(self.values)).of(*self.layers)
+
+    @property
+    def names_default_branch(self) -> bool:
+        """Whether a layer has the placeholder of the default branch."""
+        return any(DEFAULT_BRANCH in layer.placeholders for layer in self.layers)
 
     def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
         """Return whether the target's own document leaves an object alone.

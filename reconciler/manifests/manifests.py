@@ -19,7 +19,17 @@ from reconciler.manifests.index import Index, everywhere, nowhere
 from reconciler.manifests.layers import AT_LEAST, UNMANAGED, Layer, Stack, section_specs
 from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
-from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
+from reconciler.manifests.project_sets import (
+    NO_BRANCHES,
+    NO_PATHS,
+    NOTHING_SHOWN,
+    Branches,
+    Discovered,
+    Member,
+    Shown,
+    UnlistedSet,
+    archived_left_out,
+)
 from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
@@ -39,9 +49,6 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Identity, Key, Level, Target
 from reconciler.system import clock
-
-NO_PATHS: Mapping[Target, str] = MappingProxyType({})
-
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -94,7 +101,7 @@ class Manifests:
     index: Index = field(default_factory=lambda: Index({}), repr=False, compare=False)
     targets: Mapping[Identity, MergedTarget] = field(default_factory=dict, repr=False, compare=False)
     _diagnostics: Diagnostics = field(default_factory=Diagnostics, repr=False, compare=False)
-    _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
+    _shown: Shown = field(default=NOTHING_SHOWN, repr=False, compare=False)
 
     @property
     def warnings(self) -> tuple[LocatedDiagnostic, ...]:
@@ -122,8 +129,8 @@ class Manifests:
     @property
     def unlisted(self) -> tuple[UnlistedSet, ...]:
         """The sets whose groups cannot be listed, in the order of their places."""
-        discovered, _ = self._known
-        hidden = {group: listed for group, listed in (discovered or {}).items() if isinstance(listed, Obstacle)}
+        discovered = self._shown.discovered or {}
+        hidden = {group: listed for group, listed in discovered.items() if isinstance(listed, Obstacle)}
         unlisted = []
         for declared in self.index.sets.values():
             if declared.select.group in hidden:
@@ -141,7 +148,7 @@ class Manifests:
     @property
     def archived_left_out(self) -> frozenset[str]:
         """The archived projects that sets leave out, as far as the lists of projects show them, in lower case."""
-        discovered = self._known[0] or {}
+        discovered = self._shown.discovered or {}
         selected = [declared.select for declared in self.index.sets.values()] if discovered else []
         return frozenset(path.casefold() for select in selected for path in archived_left_out(select, discovered))
 
@@ -189,18 +196,28 @@ class Manifests:
         merged = self.targets.get(address.target.identity)
         return merged.declaration(address, others) if merged else None
 
-    def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
+    def with_discovered(
+        self,
+        discovered: Discovered | None,
+        paths: Mapping[Target, str] = NO_PATHS,
+        branches: Branches = NO_BRANCHES,
+    ) -> "Manifests":
         """Return the manifests with all sets applied, and with placeholders filled in wherever a path is known.
 
         Args:
             discovered: the projects below each of `groups`; None before the discovery.
             paths: the known full paths of targets named by ID.
+            branches: the default branches of projects that no list shows.
 
         Raises:
             ManifestErrors: such as two sets that disagree on a project.
             KeyError: a group is missing.
         """
-        return merge_manifests(self.index, Diagnostics(), self.files, discovered, paths)
+        return merge_manifests(self.index, Diagnostics(), self.files, Shown(discovered, paths, branches))
+
+    def with_branches(self, branches: Branches) -> "Manifests":
+        """Return the manifests with further default branches; see `with_discovered`."""
+        return self.with_discovered(*self._shown._replace(branches={**self._shown.branches, **branches}))
 
     def of_members(self, members_by_group: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.
@@ -212,7 +229,7 @@ class Manifests:
         names = {name for members in members_by_group.values() for each in members for name in (each.path, each.id)}
         only = {Target(Level.PROJECT, name).identity for name in names}
         shown = {group: members_by_group[group.casefold()] for group in self.index.groups}
-        merged = merge_targets(self.index, shown, NO_PATHS, diagnostics, only=only)
+        merged = merge_targets(self.index, Shown(shown), diagnostics, only=only)
         return () if diagnostics.errors else tuple(each.desired for each in merged.values())
 
     def revised(
@@ -257,7 +274,7 @@ class Manifests:
         index.binds = binds
         index.extend((*replaced.values(), *added), diagnostics)
         alone = merge_manifests(index, diagnostics, self.files)
-        return merge_manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
+        return merge_manifests(index, diagnostics, self.files, self._shown) if any(self._shown) else alone
 
 
 def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = True) -> Manifests:
@@ -341,15 +358,14 @@ def merge_manifests(
     index: Index,
     diagnostics: Diagnostics,
     file_names: tuple[str, ...],
-    discovered: Discovered | None = None,
-    paths: Mapping[Target, str] = NO_PATHS,
+    shown: Shown = NOTHING_SHOWN,
 ) -> Manifests:
     """Merge and check all targets.
 
     Raises:
         ManifestErrors: with all errors.
     """
-    targets = merge_targets(index, discovered, paths, diagnostics)
+    targets = merge_targets(index, shown, diagnostics)
     check_together(index, targets.values(), diagnostics)
     if diagnostics.errors:
         raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
@@ -357,21 +373,29 @@ def merge_manifests(
     for merged in targets.values():
         digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
-    known = (discovered, paths)
-    return Manifests(desired, file_names, index, targets, diagnostics, known)
+    return Manifests(desired, file_names, index, targets, diagnostics, shown)
 
 
 def _canonical(merged: MergedTarget) -> list[Any]:
-    """Return a target's desired state in an order that does not depend on the files."""
-    whole, desired = merged.stack, merged.desired
+    """Return a target's desired state in an order that does not depend on the files, nor on its default branch."""
+    whole, desired = merged.stack.unnamed, merged.desired
     sections = dict(whole.sections)
     for name, section in whole.sections.items():
         spec = whole.specs[name]
         for key in spec.lists:
             if key in section and spec.merges_as_set(key):
                 sections[name] = {**sections[name], key: sorted(section[key], key=str)}
-    minimums = {section.kind: section.minimums for section in desired.sections if section.at_least}
-    exceptions = [[each.section, str(each.item), str(each.until), *each.fields] for each in desired.exceptions]
+    written = (section.written or section for section in desired.sections)
+    minimums = {section.kind: section.minimums for section in written if section.at_least}
+    exceptions = [
+        [
+            each.section,
+            str(each.item if each.written_item is None else each.written_item),
+            str(each.until),
+            *each.fields,
+        ]
+        for each in desired.exceptions
+    ]
     return [
         str(desired.target),
         sections,

@@ -8,6 +8,9 @@ from reconciler.manifests.creation import CREATE_KEY
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.exceptions import exceptions_on
 from reconciler.manifests.layers import (
+    DEFAULT_BRANCH,
+    NAMES,
+    PATH_NAMES,
     PRUNE,
     UNMANAGED,
     SectionSpec,
@@ -21,6 +24,7 @@ from reconciler.manifests.locks import lock_on
 from reconciler.manifests.trace import declarations, field_path, find, object_path
 from reconciler.manifests.validation import may_be_renamed, names_taken
 from reconciler.model.endpoints import Collection
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Address, Key
 
@@ -33,11 +37,13 @@ class MergedTarget:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
         told: what is to be said of its sections.
+        contradictions: by section, what contradicts the name of the default branch.
     """
 
     desired: DesiredTarget
     stack: Stack
     told: tuple[Diagnostic, ...] = ()
+    contradictions: Mapping[str, Obstacle] = field(default_factory=dict)
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
 
@@ -54,7 +60,11 @@ class MergedTarget:
     @property
     def as_written(self) -> dict[str, Any]:
         """The merged spec as one manifest writes it, with literal braces doubled."""
-        return self.spec if self.stack.values is None else {key: literal(value) for key, value in self.spec.items()}
+        values = self.stack.values
+        if values is None:
+            return self.spec
+        names = NAMES if DEFAULT_BRANCH in values else PATH_NAMES
+        return {key: literal(value, names) for key, value in self.spec.items()}
 
     @property
     def beneath(self) -> Stack:
@@ -122,6 +132,8 @@ class MergedTarget:
         declared = declarations(self.stack, (address.section, address.name))
         lowest = next((declaration for declaration in declared if declaration.value is not None), declared[0])
         own_name = str(lowest.steps[-1])
+        if olds and DEFAULT_BRANCH in placeholders_in(own_name):
+            return None  # the default branches of other projects have had other names
         values = self.stack.values or {}
         used = {name: value for name, value in values.items() if name in placeholders_in(own_name)}
         return lowest.line, (own_name, *(unfilled(other, used) for other in olds))

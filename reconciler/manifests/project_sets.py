@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
@@ -11,7 +12,7 @@ from reconciler.manifests.layers import DeclaredSet, Layer
 from reconciler.model.globs import Globs
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
-from reconciler.model.targets import Level
+from reconciler.model.targets import Identity, Level, Target
 
 Placed = TypeVar("Placed")
 
@@ -29,6 +30,7 @@ class Member:
         id: its numeric ID.
         off: the keys of what is switched off.
         is_empty: whether nothing was pushed into its repository yet.
+        default_branch: its name; None where the list does not show it. In an empty repository, there is no such branch.
     """
 
     path: str
@@ -36,6 +38,25 @@ class Member:
     id: int | None = None
     off: frozenset[str] = frozenset()
     is_empty: bool = False
+    default_branch: str | None = None
+
+
+REPOSITORY = "repository_access_level"
+"""The key of a project's record that tells whether it has a repository, and so a default branch."""
+
+
+def no_default_branch(target: Target, *, is_off: bool) -> Obstacle:
+    """Return why the service shows no default branch of a project.
+
+    Args:
+        target: the project.
+        is_off: whether its repository is switched off.
+    """
+    if is_off:
+        reason, remedy = "it has no default branch: its repository is switched off", "switch it on"
+        return Obstacle(target.address, reason, remedy, effect="not applicable")
+    reason = "its default branch is not shown to this token: that takes the role Reporter there"
+    return Obstacle(target.address, reason, "use the token of a Reporter or more")
 
 
 NO_SUCH_GROUP = "no such group"
@@ -43,6 +64,30 @@ NO_SUCH_GROUP = "no such group"
 
 Discovered = Mapping[str, Iterable[Member] | Obstacle]
 """By group, as sets name it, all projects of it and its subgroups, or why these cannot be listed."""
+
+
+Branches = Mapping[Identity, str | Obstacle]
+"""By `Target.identity` of projects that were asked for, the default branch, or why it is not known."""
+
+NO_PATHS: Mapping[Target, str] = MappingProxyType({})
+NO_BRANCHES: Branches = MappingProxyType({})
+
+
+class Shown(NamedTuple):
+    """What the service has shown of the targets of manifests.
+
+    Attributes:
+        discovered: the projects of groups; None before the discovery.
+        paths: the known full paths of targets named by ID.
+        branches: the default branches of projects that no list shows.
+    """
+
+    discovered: Discovered | None = None
+    paths: Mapping[Target, str] = NO_PATHS
+    branches: Branches = NO_BRANCHES
+
+
+NOTHING_SHOWN = Shown()
 
 
 def projects_by_path(discovered: Discovered | None) -> dict[str, Member]:

@@ -1,16 +1,17 @@
 """The targets: each composed of its documents, merged and checked by itself."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
 
 from reconciler.manifests.declared import clashing_names
-from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.diagnostics import Diagnostic, Diagnostics, Place, sentence
 from reconciler.manifests.exceptions import read_exceptions
 from reconciler.manifests.index import Index
 from reconciler.manifests.layers import (
+    DEFAULT_BRANCH,
     MOST_FILLED,
     PRUNE,
     UNMANAGED,
@@ -19,22 +20,38 @@ from reconciler.manifests.layers import (
     Layer,
     LetGo,
     Placeholders,
+    SectionSpecs,
     Stack,
     level_error,
     placeholder_values,
     stacked,
+    unbranched,
 )
 from reconciler.manifests.locks import broken_locks, differences, lock_on
 from reconciler.manifests.merged import MergedTarget
-from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
+from reconciler.manifests.project_sets import (
+    REPOSITORY,
+    Discovered,
+    Member,
+    Shown,
+    by_group,
+    candidates,
+    chosen,
+    idle,
+    no_default_branch,
+    projects_by_path,
+)
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import Declaration, find, traced
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget, Listed, Section
-from reconciler.model.targets import Identity, Level, Target
-from reconciler.model.wording import unknown
+from reconciler.model.targets import Identity, Key, Level, Target
+from reconciler.model.wording import counted, unknown
+
+USUAL_NAME = "main"
+"""The name that new default branches have."""
 
 
 @dataclass(slots=True)
@@ -47,12 +64,14 @@ class Composition:
         member: what a list of projects shows of it; None where none was read.
         parts: the sets that select it, by priority, then its own document; each with its layers, the profiles beneath
             it first. Layers are missing if profiles do not exist, or do not fit the target.
+        asked: its default branch, or why it is not known, where the project was asked for; else None.
     """
 
     target: Target
     path: str | None
     member: Member | None
     parts: list[tuple[DeclaredTarget | DeclaredSet, tuple[Layer, ...]]] = field(default_factory=list)
+    asked: str | Obstacle | None = None
 
     @property
     def own(self) -> DeclaredTarget | None:
@@ -66,18 +85,37 @@ class Composition:
         return [(last, layers) for last, layers in self.parts if isinstance(last, DeclaredSet)]
 
     @property
+    def default_branch(self) -> str | Obstacle:
+        """The name of its default branch, or why it is not known."""
+        member = self.member
+        if self.asked is not None or member is None:
+            return self.asked or Obstacle(self.target.address, "its default branch is not known yet")
+        return member.default_branch or no_default_branch(self.target, is_off=REPOSITORY in member.off)
+
+    @property
+    def names_default_branch(self) -> bool:
+        """Whether a layer has `{default_branch}`."""
+        return any(DEFAULT_BRANCH in layer.placeholders for _, layers in self.parts for layer in layers)
+
+    @property
+    def values(self) -> Placeholders | None:
+        """The values of the placeholders; None if one is used and the path is not known."""
+        layers = [layer for _, layers in self.parts for layer in layers]
+        if self.nameless and any(layer.placeholders.keys() - {DEFAULT_BRANCH} for layer in layers):
+            return None
+        values, branch = placeholder_values(self.path), self.default_branch
+        if self.target.level is not Level.PROJECT or not self.names_default_branch:
+            return unbranched(values)
+        return {**values, DEFAULT_BRANCH: branch} if isinstance(branch, str) else values
+
+    @property
     def nameless(self) -> bool:
         """Whether only the ID of the target is known."""
         return self.path is None and isinstance(self.target.ref, int)
 
 
 def merge_targets(
-    index: Index,
-    discovered: Discovered | None,
-    paths: Mapping[Target, str],
-    diagnostics: Diagnostics,
-    *,
-    only: Set[Identity] | None = None,
+    index: Index, shown: Shown, diagnostics: Diagnostics, *, only: Set[Identity] | None = None
 ) -> dict[Identity, MergedTarget]:
     """Compose, merge and check each target by itself; return the good ones by identity, in the order of the targets.
 
@@ -86,42 +124,78 @@ def merge_targets(
 
     Args:
         index: all documents.
-        discovered: the projects of groups; None before the discovery.
-        paths: the known full paths of targets named by ID.
+        shown: by the service.
         diagnostics: takes the errors and warnings.
         only: the targets to merge, by `Target.identity`; None for all.
 
     Raises:
-        KeyError: a group is missing from `discovered`.
+        KeyError: a group is missing from what is shown.
     """
     compared: set[tuple[int | str, ...]] = set()
     targets: dict[Identity, MergedTarget] = {}
-    for composition in _compose(index, discovered, paths, diagnostics, only):
+    compositions = _compose(index, shown, diagnostics, only)
+    for composition in compositions:
         merged = _merge(composition, index, diagnostics, compared)
         if merged is not None:
             for diagnostic in merged.told:
                 diagnostics.add(diagnostic, merged.stack)
-            desired = _desired(composition, merged, index, discovered, diagnostics)
-            targets[desired.target.identity] = MergedTarget(desired, merged.stack, merged.told)
+            desired = _desired(composition, merged, index, shown.discovered, diagnostics)
+            targets[desired.target.identity] = replace(merged, desired=desired)
+    for layer, diagnostic in _other_branches(compositions, targets) if only is None and shown.discovered else ():
+        diagnostics.add(diagnostic, layer.document)
     if not diagnostics.errors:
         index.merged |= targets
     return targets
 
 
-def _compose(
-    index: Index,
-    discovered: Discovered | None,
-    paths: Mapping[Target, str],
-    diagnostics: Diagnostics,
-    only: Set[Identity] | None,
-) -> list[Composition]:
+def _other_branches(
+    compositions: Iterable[Composition], merged_targets: Mapping[Identity, MergedTarget]
+) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield a warning about each name in a set that is the default branch of some of its projects, and not of others.
+
+    Projects whose default branch another name there stands for do not count.
+    """
+    usual: set[tuple[Layer, str, str]] = set()
+    others: dict[tuple[Layer, str, str], list[str]] = {}
+    for composition in compositions:
+        branch, merged = composition.default_branch, merged_targets.get(composition.target.identity)
+        if merged is None or not isinstance(branch, str):
+            continue
+        for _, layers in composition.sets:
+            for layer, section, name in _branch_names(layers, merged.stack.specs):
+                usual |= {(layer, section, branch)}
+                rules = merged.stack.specs[section].kind.in_effect
+                names = merged.stack.sections.get(section, ())
+                if rules is None or not any(rules.matches(key, branch) for key in names):
+                    others.setdefault((layer, section, name), []).append(f"{composition.path} ({branch})")
+    for (layer, section, name), projects in others.items():
+        if name == USUAL_NAME or (layer, section, name) in usual:
+            have = "has" if len(projects) == 1 else "have"
+            what = f"{counted(len(projects), 'project')} {have} another default branch, such as {projects[0]}"
+            message = f"{what}: write `{{{DEFAULT_BRANCH}}}`"
+            yield layer, Diagnostic(("spec", section, name), message, "warning", at_key=True)
+
+
+def _branch_names(layers: Iterable[Layer], specs: SectionSpecs) -> Iterator[tuple[Layer, str, str]]:
+    """Yield the names of single branches that layers declare objects for, each with the layer and the section."""
+    for layer in layers:
+        for section, declared in layer.sections.items():
+            names = declared if isinstance(declared, dict) and specs[section].names_branch() else {}
+            for name in names:
+                if declared[name] is not None and not set("*{") & set(name):
+                    yield layer, section, name
+
+
+def _compose(index: Index, shown: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:
     """Return the documents of each target, in the order of the targets; see `merge_targets`."""
+    discovered, paths, branches = shown
     there = projects_by_path(discovered)
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
 
     def composed(target: Target, target_path: str | None) -> Composition:
         target_path = target.ref if isinstance(target.ref, str) else target_path
-        return Composition(target, target_path, there.get(target_path.casefold()) if target_path else None)
+        member = there.get(target_path.casefold()) if target_path else None
+        return Composition(target, target_path, member, asked=branches.get(target.identity))
 
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets = {name: composed(own.target, known.get(own.target)) for name, own in documents.items()}
@@ -203,14 +277,18 @@ def _with_profiles(
         layer = index.profiles.get(name)
         if layer and layer.placeholders and composition and (lacking := _lacking(layer, composition)):
             location = layer.document.find(layer.placeholders[lacking][0])
-            message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition.target)}"
+            message = (
+                f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition.target, lacking)}"
+            )
             diagnostics.append(Diagnostic(steps, message))
         elif layer:
             layers.append(layer)
         elif index.whole:
             diagnostics.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
     if declared_document.placeholders and composition and (lacking := _lacking(declared_document, composition)):
-        message = f"{_why_lacking(composition.target)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
+        message = (
+            f"{_why_lacking(composition.target, lacking)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
+        )
         diagnostics.append(Diagnostic(declared_document.placeholders[lacking][0], message))
     return (*layers, declared_document), diagnostics
 
@@ -219,11 +297,14 @@ def _lacking(layer: Layer, composition: Composition) -> str:
     """Return a placeholder of a layer that has no value in a target; empty if there is none."""
     if composition.nameless:
         return ""
-    values = placeholder_values(composition.path)
+    is_project = composition.target.level is Level.PROJECT
+    values = {*placeholder_values(composition.path), *([DEFAULT_BRANCH] if is_project else [])}
     return next((use for use in layer.placeholders if use not in values), "")
 
 
-def _why_lacking(target: Target) -> str:
+def _why_lacking(target: Target, lacking: str) -> str:
+    if lacking == DEFAULT_BRANCH:
+        return f"{'the ' if target.ref is None else ''}{target} has no default branch"
     return f"the {target} has no path" if target.ref is None else f"{target} has no namespace"
 
 
@@ -233,30 +314,80 @@ def _merge(
     """Return the outcome of a target's layers alone; None if one cannot be filled in, or a profile is missing."""
     target = composition.target
     layers = tuple(layer for _, layers in composition.parts for layer in layers)
-    waits = composition.nameless and any(layer.placeholders for layer in layers)
-    values = None if waits else placeholder_values(composition.path)
+    values = composition.values
     before = index.merged.get(target.identity)
     if before and (before.stack.target, before.stack.layers, before.stack.values) == (target, layers, values):
         return before
     if not _is_mergeable(composition, layers, values, index, diagnostics):
         return None
     whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged, let_go=layers[-1].let_go)
-    beside, broken = [*_declared_beside(whole)], [*broken_locks(whole)] if whole.has_locks else []
-    for diagnostic in beside:
-        diagnostics.add(diagnostic, layers[-1].document, target)
-    for layer in layers:
-        # A target's own document has been read for its level.
-        for diagnostic, by in _misfits(layer, whole) if layer.title or layer.placeholders else ():
-            diagnostics.add(diagnostic, layer.document, by)
-    for layer, error in broken:
-        if index.binds(target, error.steps):
-            diagnostics.add(error.below("spec"), layer.document, target)
-    sets = composition.sets
-    for wanted, conflict in _set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
-        diagnostics.add(conflict, wanted)
-    told = [] if beside or broken else [*_remarks_about_let_go(whole, complete=not composition.nameless)]
+    errors = [*_errors(composition.sets, whole, index, compared)]
+    is_sound = bool(whole.let_go) and not any((*_declared_beside(whole), *broken_locks(whole)))
+    told = [*_remarks_about_let_go(whole, complete=not composition.nameless)] if is_sound else []
     sections = tuple(_sections(whole, told))
-    return MergedTarget(DesiredTarget(target, sections), whole, tuple(told))
+    held: dict[str, Obstacle] = {}
+    if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
+        # What its name contradicts is a problem of its project alone: whoever may change it must not stop all plans.
+        objects = _of_default_branch(whole)
+        wrong = [(place, each) for place, each, _ in (*errors, *((whole, each, None) for each in told))]
+        for place, each in wrong:
+            if each.severity == "error" and _object_at(whole, each.steps) in objects:
+                reason = f"the default branch is {composition.default_branch}; {sentence(each, place)}"
+                held.setdefault(str(each.steps[1]), Obstacle(target.address, reason))
+        errors = [error for error in errors if _object_at(whole, error[1].steps) not in objects]
+        told = [each for each in told if each.severity != "error" or _object_at(whole, each.steps) not in objects]
+        sections = tuple(_as_written(whole.unnamed, sections, held))
+    for place, error, by in errors:
+        diagnostics.add(error, place, by)
+    return MergedTarget(DesiredTarget(target, sections), whole, tuple(told), held)
+
+
+def _of_default_branch(stack: Stack) -> Set[tuple[str, Key]]:
+    """Return the section and the name of each object that a layer declares with `{default_branch}`."""
+    uses = [steps for layer in stack.layers for steps in layer.placeholders.get(DEFAULT_BRANCH, ())]
+    return {named for steps in uses if (named := _object_at(stack, steps)) is not None}
+
+
+def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
+    """Return the section and the name of the object at some steps of a document; None where there is none."""
+    match steps:
+        case ("spec", str(section), str(key), *_) if section in stack.specs:
+            return section, stack.specs[section].normalize_key(key, stack.values)
+    return None
+
+
+def _as_written(unnamed: Stack, sections: Sequence[Section], held: Container[str]) -> Iterator[Section]:
+    """Yield the sections of a target, each with what was written; those that are held, as they were written alone."""
+    written, named = (
+        {section.kind: section for section in _sections(unnamed, [])},
+        {each.kind: each for each in sections},
+    )
+    for name in unnamed.sections:
+        before = written.get(name, Section(unnamed.target, name, {}))
+        if name in held:
+            yield before
+        elif name in named:
+            yield named[name] if named[name] == before else replace(named[name], written=before)
+
+
+def _errors(
+    sets: Sequence[tuple[DeclaredSet, tuple[Layer, ...]]],
+    stack: Stack,
+    index: Index,
+    compared: set[tuple[int | str, ...]],
+) -> Iterator[tuple[Place, Diagnostic, Target | None]]:
+    """Yield the errors of a target's layers, each with its place, and the target if it is wrong for that one alone."""
+    for diagnostic in _declared_beside(stack):
+        yield stack.layers[-1].document, diagnostic, stack.target
+    for layer in stack.layers:
+        # A target's own document has been read for its level.
+        for diagnostic, by in _misfits(layer, stack) if layer.title or layer.placeholders else ():
+            yield layer.document, diagnostic, by
+    for layer, error in broken_locks(stack) if stack.has_locks else ():
+        if index.binds(stack.target, error.steps):
+            yield layer.document, error.below("spec"), stack.target
+    for wanted, conflict in _set_conflicts(sets, stack, compared) if len(sets) > 1 else ():
+        yield wanted, conflict, None
 
 
 def _is_mergeable(
@@ -348,7 +479,7 @@ def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
             wanted, released = spec.kind.wanted(section, prune=pruned), stack.released.get(name, {})
-            yield Section(target, name, wanted, pruned, own, stack.minimums(name), released)
+            yield Section(target, name, wanted, pruned, own, stack.minimums(name), released=released)
     for number, name in enumerate(stack.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
@@ -391,7 +522,21 @@ def _desired(
         creation=own.creation if own else None,
         unmanaged=merged.stack.unmanaged,
         skipped=_shared(frozenset(skipping)),
+        held=merged.contradictions or _waiting(composition, merged.stack),
     )
+
+
+def _waiting(composition: Composition, stack: Stack) -> dict[str, Obstacle]:
+    """Return by section why its default branch is not known, if it names that."""
+    branch = composition.default_branch
+    if isinstance(branch, str) or not composition.names_default_branch:
+        return {}
+    places = [(layer.document, steps) for layer in stack.layers for steps in layer.placeholders.get(DEFAULT_BRANCH, ())]
+    names = {
+        steps[1] if steps[0] == "spec" else document.value["metadata"]["exceptions"][steps[2]]["section"]
+        for document, steps in places
+    }
+    return {name: branch for name in stack.sections if name in names}
 
 
 def _origin(composition: Composition) -> str:

@@ -104,9 +104,12 @@ def _values(
     yield traced_place
     if isinstance(written_value, dict):
         names = [
-            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, values), key) for key in written_value
+            (spec.normalize_key(key, values) if len(steps) == 1 else fill(key, spec.values_of(values)), key)
+            for key in written_value
         ]
         for name, key in sorted(names, key=lambda pair: pair[0] != pair[1]):
+            if name not in value:  # it is under the other one of two equal names
+                continue
             yield from _values(spec, values, ((*steps, name), (*own_steps, key), value[name]), written_value[key])
     elif isinstance(written_value, list):
         is_named = len(steps) == 2 and steps[1] in spec.lists

@@ -24,6 +24,7 @@ RENAMED = "the service shows the object by another name"
 UNLISTED = "the section could not be listed whole"
 WITHHELD = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
+OTHER_BRANCH = "it was declared as that of the default branch, which is another one now"
 
 NO_IDS: Mapping[Key, int] = MappingProxyType({})
 NOTHING_LET_GO: Mapping[ObjectKey, bool] = MappingProxyType({})
@@ -228,7 +229,7 @@ def decide(
     for line in candidates:
         reason = obstacle or _not_contained(line, positions)
         if not reason and not declares(line):
-            reason = f"the manifests at {line.at[:SHORT_SHA_LENGTH]} do not declare it"
+            reason = not_declared(line)
         if reason:
             kept.append(KeptObject(line, reason))
         else:
@@ -236,7 +237,19 @@ def decide(
     return AbsenceDecision(tuple(deletions), tuple(kept))
 
 
-def is_declared(object_line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
+def not_declared(object_line: ObjectLine) -> str:
+    """Return the reason to keep an object that history does not prove."""
+    return f"the manifests at {object_line.at[:SHORT_SHA_LENGTH]} do not declare it"
+
+
+def is_declared(
+    object_line: ObjectLine,
+    called: Collection[Identity],
+    then: DesiredState,
+    kinds: Kinds,
+    *,
+    as_written: bool = False,
+) -> bool:
     """Return whether manifests declare an object.
 
     Args:
@@ -244,6 +257,7 @@ def is_declared(object_line: ObjectLine, called: Collection[Identity], then: Des
         called: all that the target is known as: its ID, and its paths.
         then: the manifests.
         kinds: all kinds.
+        as_written: whether the name counts as it is before `{default_branch}` is filled in.
     """
     kind = kinds.get(object_line.section)
     part = next((candidate for candidate in kind.parts if candidate.name == object_line.part), None) if kind else None
@@ -253,7 +267,7 @@ def is_declared(object_line: ObjectLine, called: Collection[Identity], then: Des
         resource is not None and part.identity(name) == part.identity(object_line.name)
         for target in then.targets
         if target.target.identity in called
-        for name, resource in _declared(target, object_line)
+        for name, resource in _declared(target, object_line, as_written=as_written)
     )
 
 
@@ -382,10 +396,11 @@ def _not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPositi
             return f"declared at {object_line.at[:SHORT_SHA_LENGTH]}, which this branch does not contain"
 
 
-def _declared(target: DesiredTarget, object_line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
-    wanted = (
-        section.wanted.get(object_line.part) for section in target.sections if section.kind == object_line.section
-    )
+def _declared(
+    target: DesiredTarget, object_line: ObjectLine, *, as_written: bool
+) -> Iterable[tuple[Key, Resource | None]]:
+    sections = (section for section in target.sections if section.kind == object_line.section)
+    wanted = (((as_written and section.written) or section).wanted.get(object_line.part) for section in sections)
     return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
 
 

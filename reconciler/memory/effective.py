@@ -23,28 +23,31 @@ def digest_of(target: DesiredTarget) -> str:
     It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
     not the order in which documents and layers declare them.
 
+    What stands for the default branch counts as it is written: the name is the service's, and no part of the spec.
+
     Args:
-        target: with all its placeholders filled in.
+        target: with all its other placeholders filled in.
     """
     exceptions = sorted(
         [
             exception.section,
             exception.until.isoformat(),
-            str(exception.item),
-            type(exception.item).__name__,
+            str(item := exception.item if exception.written_item is None else exception.written_item),
+            type(item).__name__,
             *sorted(exception.fields),
         ]
         for exception in target.exceptions
     )
+    sections = [section.written or section for section in target.sections]
     content = {
-        "sections": {section.kind: _section(section) for section in target.sections},
-        "prune": sorted(section.kind for section in target.sections if section.prune),
+        "sections": {section.kind: _section(section) for section in sections},
+        "prune": sorted(section.kind for section in sections if section.prune),
         "unmanaged": sorted(target.unmanaged),
         "exceptions": exceptions,
         "creation": _creation(target),
         **_let_go(target),
     }
-    minimums = {section.kind: section.minimums for section in target.sections if section.at_least}
+    minimums = {section.kind: section.minimums for section in sections if section.at_least}
     content |= {"at_least": minimums} if minimums else {}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reconciler.errors import ConfigurationError, ManifestErrors
 from reconciler.manifests import Inputs, Manifests
-from reconciler.manifests.project_sets import Discovered, Member, by_group
+from reconciler.manifests.layers import DEFAULT_BRANCH
+from reconciler.manifests.project_sets import Branches, Discovered, Member, by_group
 from reconciler.memory.absence import SHORT_SHA_LENGTH, is_declared
 from reconciler.memory.inventory import ObjectLine
 from reconciler.memory.revision import Revision, read_revision
@@ -34,6 +35,9 @@ class Proof:
         listed_as: returns the path that the list alone knows of it, such as a former one; None if there is none.
         was_called: returns whether a target had that path, as far as anything but the list shows: whoever can push
             writes what the list says. It is asked only if the path would prove a deletion.
+        branches: the default branches that were asked for.
+        default_branch: returns the default branch that a target has now; None if it is not known. It is asked only if
+            the name would prove a deletion.
         asked: the paths of which it was asked.
     """
 
@@ -45,6 +49,8 @@ class Proof:
     called: Callable[[str], Collection[Identity]]
     listed_as: Callable[[str], Target | None] = lambda _name: None
     was_called: Callable[[str, Target], bool] = lambda _name, _former: False
+    branches: Branches = field(default_factory=dict)
+    default_branch: Callable[[str], str | None] = lambda _name: None
     asked: set[Target] = field(default_factory=set, repr=False)
     _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
 
@@ -53,16 +59,27 @@ class Proof:
 
         What cannot be read declares nothing, with a warning.
         """
-        if object_line.at not in self._read:
-            self._read[object_line.at] = self._declared_at(object_line.at)
-        then, kinds = self._read[object_line.at], self.inputs.kinds
+        then, kinds = self._then(object_line), self.inputs.kinds
         if is_declared(object_line, self.called(object_line.target), then, kinds):
             return True
+        if self.was_of_default_branch(object_line):
+            return self.default_branch(object_line.target) == object_line.name
         former = self.listed_as(object_line.target)
         if former is None or not is_declared(object_line, {former.identity}, then, kinds):
             return False
         self.asked.add(former)
         return self.was_called(object_line.target, former)
+
+    def was_of_default_branch(self, object_line: ObjectLine) -> bool:
+        """Return whether the manifests at the commit of a line declare one by `{default_branch}` for its target."""
+        called, then = self.called(object_line.target), self._then(object_line)
+        named = replace(object_line, name=f"{{{DEFAULT_BRANCH}}}")
+        return is_declared(named, called, then, self.inputs.kinds, as_written=True)
+
+    def _then(self, object_line: ObjectLine) -> DesiredState:
+        if object_line.at not in self._read:
+            self._read[object_line.at] = self._declared_at(object_line.at)
+        return self._read[object_line.at]
 
     def revision(self, commit: str) -> Revision:
         """Return the manifests of a commit, with what is known of groups and paths.
@@ -77,7 +94,9 @@ class Proof:
             group: listed.get(group.casefold(), below.get(group.casefold(), ()))
             for group in revision.manifests.index.groups
         }
-        return revision.with_discovered(groups, self.paths) if groups or revision.manifests.pathless else revision
+        if groups or revision.manifests.pathless:
+            return revision.with_discovered(groups, self.paths, self.branches)
+        return revision.with_branches(self.branches)
 
     @property
     def _present_projects(self) -> Iterator[Member]:

@@ -15,7 +15,7 @@ from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Inputs, Manifests, read_contents
 from reconciler.manifests.creation import OWN_SURROUNDINGS, Surroundings
-from reconciler.manifests.project_sets import Discovered
+from reconciler.manifests.project_sets import NO_BRANCHES, Branches, Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
 from reconciler.memory.snapshot import Snapshot, equals_object, object_id
 from reconciler.model.state import DesiredTarget
@@ -52,9 +52,15 @@ class Revision:
         pathless = {*self.manifests.pathless}
         return tuple(target for target in self.manifests.desired.targets if target.target not in pathless)
 
-    def with_discovered(self, discovered: Discovered, paths: Mapping[Target, str]) -> "Revision":
+    def with_branches(self, branches: Branches) -> "Revision":
+        """Return the revision with further default branches."""
+        return replace(self, manifests=self.manifests.with_branches(branches)) if branches else self
+
+    def with_discovered(
+        self, discovered: Discovered, paths: Mapping[Target, str], branches: Branches = NO_BRANCHES
+    ) -> "Revision":
         """Return the revision with all sets applied; see `Manifests.with_discovered`."""
-        known = discovered, paths
+        known = discovered, paths, branches
         manifests, files, warnings = _read(
             self.then, self.inputs, self._files, self._values, manifests=self.manifests, discovery=known
         )
@@ -148,7 +154,7 @@ def _read(
     template_values: Mapping[str, Any] | None,
     *,
     manifests: Manifests | None = None,
-    discovery: tuple[Discovered, Mapping[Target, str]] | None = None,
+    discovery: tuple[Discovered, Mapping[Target, str], Branches] | None = None,
 ) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
     """Return the manifests in some files, the files without those that are not valid, and a warning about these.
 
@@ -158,7 +164,7 @@ def _read(
         file_contents: of all manifests.
         template_values: of templates.
         manifests: what the files declare, if they were read before.
-        discovery: the members of groups, and the paths of targets that are named by ID.
+        discovery: the members of groups, the paths of targets that are named by ID, and default branches.
     """
     around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
     warnings: list[str] = []

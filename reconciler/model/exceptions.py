@@ -25,6 +25,8 @@ class DeclaredException:
     """The excepted fields; none for all of them, and for creations and deletions."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, as path:line."""
+    written_item: Key | None = field(default=None, compare=False)
+    """The name of the object before `{default_branch}` is filled in; null if that is the same."""
 
     def is_over(self, today: date) -> bool:
         """Return whether its last day has passed."""

@@ -182,6 +182,8 @@ class Kind:
             objects of it.
         protects: whether its objects protect something. Whatever writes manifests writes them whole, for a field that
             is left out is not watched.
+        branch_fields: the fields that name branches, in which `{default_branch}` stands for the default branch of the
+            project; None where the names of the objects do so too, and all their fields.
         in_effect: how its rules hold together, where several may match one name; None where each holds by itself.
     """
 
@@ -203,6 +205,7 @@ class Kind:
     trace: Trace | None = None
     in_repository: bool = False
     protects: bool = False
+    branch_fields: frozenset[str] | None = frozenset()
     in_effect: InEffect | None = None
 
     def part(self, name: str) -> Part:

@@ -26,6 +26,7 @@ class Section:
         prune: whether the section is authoritative: what is not listed is deleted.
         own: whether the target's own document declares some of it, and not only its profiles and sets.
         at_least: by item, the fields that may be stricter on the service; of a section of fields, without an item.
+        written: the section before `{default_branch}` is filled in; None if that is the same.
         released: by part, the names of objects that its document leaves alone, whatever its profiles and sets declare;
             each with the name by which these declare the object, or None.
     """
@@ -36,6 +37,7 @@ class Section:
     prune: bool = False
     own: bool = field(default=True, compare=False)
     at_least: Mapping[Key | None, frozenset[str]] = field(default_factory=lambda: NO_MINIMUMS)
+    written: "Section | None" = field(default=None, compare=False)
     released: Mapping[str, Mapping[Key, Key | None]] = field(default_factory=dict)
 
     @property
@@ -72,6 +74,7 @@ class DesiredTarget:
         creation: what to create if it does not exist; None if that is a problem.
         unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
         skipped: the sections that are left out where the project cannot have them; else that is a problem.
+        held: by section, why it cannot be planned: its `{default_branch}` is not known, or contradicts a name there.
     """
 
     target: Target
@@ -84,6 +87,7 @@ class DesiredTarget:
     creation: Creation | None = None
     unmanaged: frozenset[str] = frozenset()
     skipped: frozenset[str] = field(default=frozenset(), compare=False)
+    held: Mapping[str, Obstacle] = field(default_factory=dict, compare=False)
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

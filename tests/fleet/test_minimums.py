@@ -355,15 +355,16 @@ def test_a_minimum_is_reached_by_one_apply_and_what_is_stricter_is_never_written
     sandbox: Sandbox, wanted: dict[str, Any], push: list[int], merge: list[int], users: list[str]
 ) -> None:
     state = a_small_service("deployed")
-    rule = branch(0, *({"access_level": level} for level in merge), *({"user": name} for name in users))
+    rule = branch(0)
+    levels: list[dict[str, Any]] = [{"access_level": level} for level in merge]
+    rule["merge_access_levels"] = levels + [{"user": name} for name in users]
     rule["push_access_levels"] = [{"access_level": level} for level in push] or [{"access_level": 0}]
-    rule["merge_access_levels"] = rule["merge_access_levels"] or [{"access_level": 0}]
+    rule["merge_access_levels"] += [] if merge or users else [{"access_level": 0}]
     state["projects"][0]["protected_branches"] = [rule]
     declared = at_least(section("protected_branches", {"main": wanted}), {"main": {*wanted}})
-    roles = {
-        "allowed_to_push": [SUBJECTS[level] for level in push],
-        "allowed_to_merge": [*(SUBJECTS[level] for level in merge), *({"user": name} for name in users)],
-    }
+    merging: list[Any] = [SUBJECTS[level] for level in merge]
+    merging += [{"user": name} for name in users]
+    roles = {"allowed_to_push": [SUBJECTS[level] for level in push], "allowed_to_merge": merging}
     with EngineDriver(sandbox, state) as engine:
         live = {name: value for name, value in roles.items() if name in wanted}
         looser = {name: [*value, "developer"] for name, value in live.items()}

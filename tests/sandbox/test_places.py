@@ -195,3 +195,13 @@ def test_a_first_branch_becomes_the_default_one_of_an_empty_project(acme: Sandbo
     shown = acme.ask(f"GET {url}")[1]
     assert (made["empty_repo"], shown["empty_repo"], shown["default_branch"]) == (True, False, "trunk")
     assert [rule["name"] for rule in acme.ask(f"GET {url}/protected_branches")[1]] == ["trunk"]
+
+
+def test_guests_of_a_private_project_do_not_see_its_default_branch(acme: SandboxClient) -> None:
+    seen = []
+    for user in ("gus", "pia", "dev", "root"):
+        (listed,) = [
+            each for each in acme.ask("GET /groups/10/projects?simple=true", user=user)[1] if each["id"] == 100
+        ]
+        seen.append((listed.get("default_branch"), acme.ask("GET /projects/100", user=user)[1].get("default_branch")))
+    assert seen == [(None, None), (None, None), ("main", "main"), ("main", "main")]

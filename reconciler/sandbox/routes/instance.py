@@ -9,7 +9,7 @@ from ..answers import Answer, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import boolean, integer, read, text
-from ..state import AccessToken, Group, Project, SandboxState, User
+from ..state import REPORTER, AccessToken, Group, Project, SandboxState, User
 
 WHOLE_RECORD, SIMPLE_RECORD = 0.47, 0.18
 """What a project in a list costs; see `Call.cost`."""
@@ -45,7 +45,7 @@ def show_basic_project(call: Call, project: Project) -> dict[str, Any]:
         "path_with_namespace": project.path,
         "created_at": state.show_time(project.created_at),
         "last_activity_at": state.show_time(project.last_activity_at),
-        **({"default_branch": project.default_branch} if project.repository_enabled else {}),
+        **({"default_branch": project.default_branch} if _shows_code(call, project) else {}),
         "tag_list": list(project.topics),
         "topics": list(project.topics),
         "ssh_url_to_repo": f"git@{host.partition(':')[0]}:{project.path}.git",
@@ -55,6 +55,12 @@ def show_basic_project(call: Call, project: Project) -> dict[str, Any]:
         "star_count": 0,
         "namespace": namespace,
     }
+
+
+def _shows_code(call: Call, project: Project) -> bool:
+    """Whether the caller sees what is in the repository: of a private project, Guests do not (18.9)."""
+    may = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
+    return project.repository_enabled and may
 
 
 def get_user(call: Call) -> Answer:
