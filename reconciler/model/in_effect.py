@@ -75,7 +75,7 @@ ROLE_WORDS = {"developer": "Developers", "maintainer": "Maintainers", "admin": "
 
 
 def _halves(verb: str, own: Json, truth: Json) -> tuple[str, str]:
-    """Return what a rule says about who may do something, and whom another rule lets do it."""
+    """Return a sentence in two halves: those who may do something by a rule, and those whom another rule lets do it."""
     if not isinstance(own, list):
         return f"nobody may {verb}", "allows it"
     more = [entry for entry in truth if not any(covers(other, entry) for other in own)]
