@@ -134,10 +134,10 @@ def _fields_named(part: Collection) -> set[str]:
     return {*writes.required, *writes.immutable, *writes.defaults, *named, *keepers}
 
 
-def _item_of(model: Any) -> Any:
+def _item_of(section_type: Any) -> Any:
     """Return the type of the items of a `dict[str, ITEM | None]`; None where the model is something else."""
-    item: Any = next((choice for value in get_args(model)[1:] for choice in get_args(value)), None)
-    return item if isinstance(item, type) and model == dict[str, item | None] else None
+    item: Any = next((choice for value in get_args(section_type)[1:] for choice in get_args(value)), None)
+    return item if isinstance(item, type) and section_type == dict[str, item | None] else None
 
 
 def _state_of(sections: Sequence[Section]) -> dict[str, Any]:
@@ -189,9 +189,11 @@ class _Life:
         renamable = items.keys() - part.names.fixed if part.writes.update else set()
         others = {name: self.another(part, section.target, name) for name in items if name in renamable}
 
-        def settle(step: str, wanted: Wanted, *, prune: bool = False) -> list[type[Change]]:
-            wanted_parts = {part.name: wanted}
-            return [type(change) for change in self.settle(step, replace(section, wanted=wanted_parts, prune=prune))]
+        def settle(step_name: str, declaration: Wanted, *, prune: bool = False) -> list[type[Change]]:
+            wanted_parts = {part.name: declaration}
+            return [
+                type(change) for change in self.settle(step_name, replace(section, wanted=wanted_parts, prune=prune))
+            ]
 
         done = settle("rename", {others[name]: _renamed(part.referring(items[name], others), name) for name in others})
         self.expect(done == [Update] * len(others), "the plan is not one update for each object")
@@ -228,7 +230,7 @@ class _Life:
         self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
         return fine[0]
 
-    def revert(self, before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
+    def revert(self, names_before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
         """Check that a revert restores the state before the apply, except for promotions and uncreatable parts."""
         self.step = "revert"
         reversal = Reversal(self.done, self.kinds, digest="")
@@ -245,8 +247,8 @@ class _Life:
         after = self.shown(sections)
         different = [
             f"{part} of {target}"
-            for target, part in before.keys() - lost
-            if before[target, part] != after[target, part]
+            for target, part in names_before.keys() - lost
+            if names_before[target, part] != after[target, part]
         ]
         self.expect(not different, f"not as before the apply: {', '.join(sorted(different))}")
 
@@ -351,8 +353,8 @@ class _Ending:
 class _Odd:
     """A reader that answers everything with one response."""
 
-    def __init__(self, response: Json) -> None:
-        self.response = response
+    def __init__(self, odd_response: Json) -> None:
+        self.response = odd_response
 
     def get(self, path: str) -> Json:
         """Return the response to any path."""

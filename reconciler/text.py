@@ -274,14 +274,14 @@ def _restored_lines(saved: RunDocument, style: Style) -> list[str]:
     return lines
 
 
-def _joined(blocks: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
+def _joined(line_groups: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
     """Return headings with their lines; a heading that repeats the previous one is left out.
 
     On a terminal, a blank line separates the targets.
     """
     lines: list[str] = []
     previous: list[str] = []
-    for heading, own in blocks:
+    for heading, own in line_groups:
         if heading != previous:
             lines += [*([""] if lines and style.width is not None else []), *heading]
         lines += own

@@ -4,6 +4,7 @@ A test whose subject is the start itself, or a signal, starts the command as it 
 """
 
 import atexit
+import fcntl
 import gc
 import importlib
 import os
@@ -19,18 +20,21 @@ from tempfile import TemporaryDirectory
 import reconciler
 from reconciler.cli import main
 
-LARGEST = 1 << 17
-"""Bytes of a request: folder, number of arguments, arguments, and environment of a command."""
+PIECE = 1 << 16
+"""Bytes that are received at once."""
 
 CLIENT = """\
 #!{python} -ISE
 import _socket, os, sys
-asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+asked = _socket.socket(_socket.AF_UNIX)
 asked.connect({address!r})
 variables = [name + b"=" + value for name, value in os.environb.items()]
-request = [os.getcwdb(), b"%d" % len(sys.argv[1:]), *map(os.fsencode, sys.argv[1:]), *variables]
+words = [os.getcwdb(), b"%d" % len(sys.argv[1:]), *map(os.fsencode, sys.argv[1:]), *variables]
+request = b"\\0".join(words)
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-asked.sendmsg([b"\\0".join(request)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+sent = asked.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+asked.sendall(request[sent:])
+asked.shutdown(_socket.SHUT_WR)
 os._exit((asked.recv(1) or b"\\xff")[0])
 """
 """The program `reconciler`: hands its arguments, folder, environment and streams over, and ends as the command ends."""
@@ -43,7 +47,7 @@ def preloaded() -> Iterator[Path]:
         address, program = Path(folder) / "socket", Path(folder) / "reconciler"
         program.write_text(CLIENT.format(python=sys.executable, address=str(address)))
         program.chmod(0o755)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(address))
             listener.listen()
             line = [sys.executable, "-m", __name__, str(listener.fileno())]
@@ -75,8 +79,12 @@ def serve(listener: socket.socket) -> None:
 
 def answer(asked: socket.socket) -> int:
     """Run the command of a request as a process of its own would, and send and return the exit code."""
-    request, streams, _, _ = socket.recv_fds(asked, LARGEST, 3)
+    request, streams, _, _ = socket.recv_fds(asked, PIECE, 3)
+    while piece := asked.recv(PIECE):
+        request += piece
     folder, count, *words = os.fsdecode(request).split("\0")
+    fcntl.fcntl(asked, fcntl.F_SETOWN, os.getpid())  # when the program is killed, SIGIO ends this process
+    fcntl.fcntl(asked, fcntl.F_SETFL, os.O_ASYNC)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -146,7 +146,7 @@ OF_A_NEW_KIND = "badges or every_kind_has or exceptions or prun or up_to_date or
 @pytest.mark.untraced
 def test_a_new_kind_is_four_files_and_what_is_generated(tmp_path: Path) -> None:
     copy = tmp_path / "reconciler"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".[!c]*", "__pycache__", "build", "screenshots"))
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".[!c]*", "build", "screenshots"))
     for name, text in FILES.items():
         (copy / name).write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(copy)}

@@ -379,7 +379,7 @@ def without_both_names(live: dict[int, Plain], wanted: dict[int, Plain]) -> None
 
 
 thorough = settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -409,7 +409,7 @@ def test_plan_and_apply_make_the_fewest_requests_and_touch_nothing_else(
         assert (list(second.changes), list(second.problems)) == ([], [])
 
 
-@settings(thorough, max_examples=30)
+@settings(thorough, max_examples=15)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
 def test_a_saved_plan_does_what_it_shows_whatever_that_is(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain]
@@ -423,7 +423,7 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
         assert found_in(sandbox.state()) == expected.after
 
 
-@settings(thorough, max_examples=30)
+@settings(thorough, max_examples=15)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL, data=st.data())
 def test_applying_in_two_halves_equals_applying_at_once(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain], data: st.DataObject
@@ -569,7 +569,7 @@ OF_GROUP = st.dictionaries(
 )
 
 
-@settings(thorough, max_examples=30)
+@settings(thorough, max_examples=15)
 @given(held=HELD, wanted=OF_GROUP, closed=st.booleans(), prune=st.booleans())
 def test_a_group_gets_its_milestones_with_the_fewest_requests_and_no_title_twice(
     sandbox: Sandbox, dialect: str, held: dict[str, set[str]], wanted: Plain, *, closed: bool, prune: bool
@@ -682,7 +682,7 @@ def canonical(fields: Plain) -> Plain:
     return {name: sorted(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
-@settings(thorough, max_examples=25)
+@settings(thorough, max_examples=12)
 @given(live=protections(are_wanted=False), wanted=protections(are_wanted=True), prune=st.booleans())
 def test_rules_of_protection_cost_the_fewest_requests(
     sandbox: Sandbox, dialect: str, live: Plain, wanted: Plain, *, prune: bool

@@ -398,6 +398,7 @@ def test_a_plan_is_read_without_the_keys_that_an_older_version_may_not_have_had(
     assert load_plan(spoilt(save(sample()), forget), KINDS) == sample()
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "path",
     [

@@ -27,6 +27,7 @@ def test_an_age_is_a_number_and_a_unit(text: object, time: timedelta | None) -> 
     assert Rotated.model_validate({"rotate_after": text}).rotate_after == time
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -18,6 +18,7 @@ COMMANDING = re.compile(r"##\w*\[|^\s*::\w", re.MULTILINE)
 """How agents recognise a command: anywhere in a line, or at its beginning, blanks left aside."""
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_wrong_manifest_commands_nothing(cli_runner: CliRunner, command: str) -> None:
     text = f'apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/api}}\nspec:\n  "{command}": 1\n'
@@ -52,6 +53,7 @@ def test_names_that_look_the_same_are_told_apart(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_warning_commands_nothing(cli_runner: CliRunner, command: str) -> None:
     cli_runner.project("{milestones: {}}")

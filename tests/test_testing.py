@@ -73,6 +73,7 @@ def manifest(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.untraced
 def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path) -> None:
     check_kind(KIND, manifest, route)
 

@@ -230,8 +230,11 @@ def _unknown_option(no_such_option: click.NoSuchOption, arguments: Sequence[str]
         return long
     if name in FOREIGN_OPTIONS:
         return f"unknown option `{name}`; {FOREIGN_OPTIONS[name]}"
-    meant = closest(name.lstrip("-"), [option.removeprefix("--") for option in options])
+    known = [option.removeprefix("--") for option in (*options, *FOREIGN_OPTIONS)]
+    meant = closest(name.lstrip("-"), dict.fromkeys(known), most=None)
     hint = f"; did you mean `--{meant}`?" if meant else ""
+    if f"--{meant}" in FOREIGN_OPTIONS and f"--{meant}" not in options:
+        hint = f", like `--{meant}`; {FOREIGN_OPTIONS[f'--{meant}']}"
     return _of_another_command(no_such_option) or f"unknown option `{name}`{hint}"
 
 

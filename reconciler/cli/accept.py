@@ -57,11 +57,14 @@ ACCEPT_BRANCH = "reconciler/accept"
 @click.option(
     "--until",
     metavar="DAY",
-    help="Write exceptions that end after this day (YYYY-MM-DD, UTC) instead of values. Broken locks are no errors.",
+    help="Write exceptions that end after this day (YYYY-MM-DD, UTC) instead of values. Broken locks and minimums are "
+    "no errors.",
 )
 @click.option("--reason", metavar="TEXT", help="With --until: the reason, which plans and reports show.")
 @click.option(
-    "--only-locks", is_flag=True, help="With --until: accept just what breaks a lock; other differences stay."
+    "--only-locks",
+    is_flag=True,
+    help="With --until: accept just what breaks a lock or a minimum; other differences stay.",
 )
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
@@ -96,10 +99,10 @@ def accept(
     manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory.
 
     Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
-    cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
+    cannot be accepted, such as a value in a template or below a minimum, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock: with --only-locks, for these alone. Locks that targets outside of the selection break are left to them.
+    lock or a minimum: with --only-locks, for these alone. What targets outside of the selection break is left to them.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.

@@ -147,10 +147,10 @@ def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> It
             signal.signal(number, handler)
 
 
-def signal_of(exception: BaseException | None) -> int | None:
+def signal_of(outer_error: BaseException | None) -> int | None:
     """Return the signal that caused an exception, directly or not; None if none did."""
-    while exception is not None:
-        if isinstance(exception, Ended):
-            return exception.number
-        exception = exception.__cause__ or exception.__context__
+    while outer_error is not None:
+        if isinstance(outer_error, Ended):
+            return outer_error.number
+        outer_error = outer_error.__cause__ or outer_error.__context__
     return None

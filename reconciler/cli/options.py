@@ -30,10 +30,12 @@ PAIRS = {"FORMAT=FILE": "html=plan.html", "KEY=VALUE": "team=payments"}
 """An example of each form of a value that is a pair."""
 
 
-def _pair(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _pair(
+    _context: click.Context, parameter: click.Parameter, pairs_given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     """Split each `key=value`."""
-    pairs = [each.partition("=") for each in texts]
-    wrong = [each for each, (key, sign, _) in zip(texts, pairs, strict=True) if not (sign and key)]
+    pairs = [each.partition("=") for each in pairs_given]
+    wrong = [each for each, (key, sign, _) in zip(pairs_given, pairs, strict=True) if not (sign and key)]
     if wrong:
         example = PAIRS[str(parameter.metavar)]
         raise click.BadParameter(f"takes {parameter.metavar}, such as {example}; not {wrong[0]}")

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
     from reconciler.document.document import RunDocument
     from reconciler.document.style import Style
+    from reconciler.reports.audit import Authors
 
 LOG = logging.getLogger("reconciler")
 
 FLEET = "fleet"
 """The format of a page with a history beside it."""
+
+AUDIT = "audit"
+"""The report that is a folder of tables; nothing else than a plan has it."""
 
 NO_SOURCES, NO_CONNECTION = SourceOptions(), ConnectionOptions()
 """The options of a command that takes none of them: nothing is read but what `reconciler.yaml` names."""
@@ -59,12 +63,15 @@ def check_outputs(
     """
     from reconciler.reports import check_format
 
-    for format_ in (output.format, *(format_ for format_, _ in output.reports)):
+    tables = {AUDIT} if subject == "plan" else set()
+    for format_ in (output.format, *(format_ for format_, _ in output.reports if format_ not in tables)):
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(name)) for format_, name in output.reports]
     for option, file in reports:
-        if file.is_dir():
+        if file.is_dir() and not option.endswith(AUDIT):
             raise UsageError(f"{option}: {file} is a folder; name a file in it")
+        if option.endswith(AUDIT) and is_replaced(file) and file.exists() and not file.is_dir():
+            raise UsageError(f"{option}: {file} is a file; name a folder for the tables")
     reports += [(f"the history beside {file}", history_of(file)) for option, file in reports if option.endswith(FLEET)]
     named: dict[object, str] = {}
     for option, path in (*_inputs(sources, connection), *files, *reports):
@@ -101,7 +108,7 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
 
     file = history_of(page)
     if not is_replaced(page):
-        save(page, fleet.page(saved, with_run(None, saved), style))
+        save(page, fleet.page(saved, with_run(None, saved), style, authors_of(saved)))
         return
     with alone_in(page.parent):
         try:
@@ -130,7 +137,26 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
                 page,
             )
             kept = known
-        save_all({file: save_history(kept), page: fleet.page(saved, history, style)})
+        save_all({file: save_history(kept), page: fleet.page(saved, history, style, authors_of(saved))})
+
+
+def save_tables(saved: "RunDocument", folder: Path) -> None:
+    """Write the tables for an audit into a folder, or none of them.
+
+    Raises:
+        OutputFailed: a file cannot be written.
+    """
+    from reconciler.reports.audit import csv_files
+
+    save_all({folder / name: text for name, text in csv_files(saved, authors_of(saved)).items()})
+
+
+def authors_of(saved: "RunDocument") -> "Authors":
+    """Return the authors of the exceptions of a plan."""
+    from reconciler.memory.blame import line_authors
+    from reconciler.reports.audit import exception_places
+
+    return line_authors(exception_places(saved))
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:

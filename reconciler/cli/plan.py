@@ -46,7 +46,7 @@ LOG = logging.getLogger("reconciler")
 SPAN = timedelta(days=30)
 """How far back audit events are read where no inventory tells of an apply."""
 
-WHOLE_PLAN_FORMATS = ("fleet", "json")
+WHOLE_PLAN_FORMATS = ("audit", "fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import Job, OutputOptions
-from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr
+from reconciler.cli.outputs import AUDIT, FLEET, attempt_all, is_terminal, save_fleet, save_tables, write_stderr
 from reconciler.cli.progress import is_coloured
 from reconciler.cli.settings import configured
 from reconciler.cli.stdout import write_stdout
@@ -103,6 +103,8 @@ def write_result(
     def put(format_: str, path: Path) -> None:
         if fleet is not None and format_ == FLEET:
             save_fleet(fleet, path, plain, current_time())
+        elif fleet is not None and format_ == AUDIT:
+            save_tables(fleet, path)
         else:
             save(path, write(format_, plain))
 

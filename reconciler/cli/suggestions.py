@@ -14,6 +14,7 @@ from reconciler.model.targets import PATHLESS as PATHLESS_LEVELS
 from reconciler.reports import FORMATS
 
 REPORTS = {
+    "audit": "audit",
     "fleet": "public/index.html",
     "html": "report.html",
     "json": "report.json",
@@ -53,7 +54,7 @@ def sections(_context: click.Context, _parameter: click.Parameter, incomplete: s
 
 def reports(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return `FORMAT=FILE`, with a usual name for the file."""
-    names = [f"{name}={REPORTS.get(name, f'{name}.json')}" for name in FORMATS]
+    names = [f"{name}={REPORTS.get(name, f'{name}.json')}" for name in ("audit", *FORMATS)]
     return [each for each in names if each.startswith(incomplete)]
 
 

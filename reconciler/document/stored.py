@@ -195,6 +195,12 @@ class StoredKeep(StoredAddress):
     """The declared fields of a settings section below a group that this plan changes, which is planned again then."""
     prune: NotRequired[bool]
     """Whether its section is authoritative."""
+    adopted: NotRequired[bool]
+    """Whether it is an object that the inventory has never listed: somebody else may have created it."""
+    owner: NotRequired[str]
+    """Username of its owner, if that is somebody else and the service shows it."""
+    at_least: NotRequired[list[str]]
+    """Of such a section, the fields that may be stricter."""
 
 
 class StoredFinding(StoredAddress):
@@ -437,7 +443,14 @@ def _stored(item: Item) -> dict[str, Json]:
         case Outcome():
             return {**_stored_change(item.change), "outcome": _stored_outcome(item)}
         case Keep():
-            known = {"id": item.id, "after": dict(item.after) if item.id is None else None, "prune": item.prune or None}
+            known: dict[str, Json] = {
+                "id": item.id,
+                "after": dict(item.after) if item.id is None else None,
+                "prune": item.prune or None,
+                "adopted": item.adopted or None,
+                "owner": item.owner or None,
+                "at_least": [*item.at_least] or None,
+            }
             return {**_stored_address(item.address), "action": "keep", **_given(known)}
         case Finding():
             return {
@@ -606,7 +619,15 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
     if where is None:
         raise PlanRefused(f"damaged: items[{number}] is about no target")
     if stored["action"] == "keep":
-        return Keep(where, stored.get("id"), stored.get("after", NOTHING), stored.get("prune", False))
+        return Keep(
+            where,
+            stored.get("id"),
+            stored.get("after", NOTHING),
+            stored.get("prune", False),
+            stored.get("adopted", False),
+            stored.get("owner", ""),
+            tuple(stored.get("at_least", ())),
+        )
     change = _change(stored, where, number)
     change = with_effect(change, stored.get("effect"), by_hand=is_undoing(change))
     if "outcome" not in stored:

@@ -55,7 +55,8 @@ def checked(stack: Stack, name: str) -> Iterator[Section]:
     spec, pruned = stack.specs[name], name in stack.prune
     checked, _ = check_section(stack, spec, stack.target)
     if checked is not None:
-        yield Section(stack.target, name, spec.kind.wanted(checked, prune=pruned), pruned)
+        wanted = spec.kind.wanted(checked, prune=pruned)
+        yield Section(stack.target, name, wanted, pruned, at_least=stack.minimums(name))
 
 
 def readable(candidates: Iterable[Section], live: LiveState) -> Iterator[Section]:

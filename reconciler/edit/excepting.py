@@ -140,11 +140,11 @@ class _Excepting:
         name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
         return target, (section, *name, *rest[1:])
 
-    def _edits(self, differences: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
+    def _edits(self, findings: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
         wholes = {whole.target: whole for whole in sound.stacks}
         fields: dict[tuple[Target, str, Key | None], list[str | None]] = {}
-        for problem in differences:
+        for problem in findings:
             address = problem.address
             fields.setdefault((address.target, address.section, address.name), []).append(problem.field)
         for (target, section, item), differing in fields.items():

@@ -1,6 +1,6 @@
 """Where a value is written so that a target has it: `place`, by these rules. Pure.
 
-1. What a lock holds stays as it is.
+1. What a lock holds stays as it is; a minimum is never lowered.
 2. A field changes in the topmost layer that declares it: the target's own document, or a profile or set.
 3. A profile or set changes only if all its targets wish the same, as far as it matters to them what stands there. A
    target that cannot have the section agrees to anything; one that was not read agrees to nothing.
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from reconciler.edit.edits import Add, Change, Drop, Edit, Put, Rename
 from reconciler.manifests.layers import OLD_NAMES, Layer, Stack, fill, literal
-from reconciler.manifests.locks import lock_on
+from reconciler.manifests.locks import is_as_strict, lock_on
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.trace import Declaration, declarations
 from reconciler.model.targets import Key, Target
@@ -314,14 +314,20 @@ def _pruning(stack: Stack) -> Layer:
     return next(layer for layer in reversed(stack.layers) if layer.prune is not None)
 
 
-def _held(stack: Stack, wished_steps: Iterable[Steps]) -> Mapping[Steps, str]:
-    """Return the wishes that a lock prevents, or that are within such a wish, each with the reason."""
+def _is_as_strict(stack: Stack, steps: Steps, wish: Wish) -> bool:
+    """Whether a wish is for a value of a field that goes with its minimum."""
+    is_field = not (is_item(stack, steps) or is_entry(stack, steps))
+    return is_field and isinstance(wish, Put) and is_as_strict(stack, steps, wish.value)
+
+
+def _held(stack: Stack, own_wishes: Mapping[Steps, Wish]) -> Mapping[Steps, str]:
+    """Return the wishes that a lock or a minimum prevents, or that are within such a wish, each with the reason."""
     held: dict[Steps, str] = {}
-    for steps in sorted(wished_steps, key=len) if stack.has_locks else ():
+    for steps in sorted(own_wishes, key=len) if stack.has_locks else ():
         around = next((held[steps[:length]] for length in range(1, len(steps)) if steps[:length] in held), None)
         lock = lock_on(stack, steps) if around is None else None
-        if around or lock:
-            held[steps] = around or f"locked by {lock}: change it there"
+        if around or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_wishes[steps]))):
+            held[steps] = around or f"{lock and lock.words}: change it there"
     return held
 
 

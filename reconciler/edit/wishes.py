@@ -129,7 +129,8 @@ class _Drift:
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
         elif isinstance(read, LiveRecord):
-            self._put_fields(None, read, [path for path in differences(declared, read)[1] if path not in excepted])
+            differing = differences(declared, read, self.section.at_least.get(None, ()))[1]
+            self._put_fields(None, read, [path for path in differing if path not in excepted])
         else:
             self._solve_item(part, problem, declared.get(name), excepted)
 
@@ -145,9 +146,11 @@ class _Drift:
                 self._drop(part, name)
             case Resource() as resource, [], [record]:
                 self._put((name,), Rename(str(literal(record.names[0]))))
-                self._put_fields(name, record, self._differing(part, resource, record, excepted))
-            case Resource() as resource, [record], _ if former or self._differing(part, resource, record, excepted):
-                self._put_fields(name, record, self._differing(part, resource, record, excepted))
+                self._put_fields(name, record, self._differing(part, name, resource, record, excepted))
+            case Resource() as resource, [record], _ if (
+                differing := self._differing(part, name, resource, record, excepted)
+            ) or former:
+                self._put_fields(name, record, differing)
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
@@ -157,9 +160,12 @@ class _Drift:
         """Return the endpoint that a step of the plan is about."""
         return self.kind.part(plan_item.address.part)
 
-    def _differing(self, part: Collection, wanted: Resource, record: LiveRecord, excepted: Container[str]) -> list[str]:
+    def _differing(
+        self, part: Collection, item_name: Key | None, wanted: Resource, record: LiveRecord, excepted: Container[str]
+    ) -> list[str]:
         referring = part.referring(wanted, self._names(part).unique)
-        return [path for path in differences(referring, record)[1] if path not in excepted]
+        at_least = self.section.at_least.get(item_name, ())
+        return [path for path in differences(referring, record, at_least)[1] if path not in excepted]
 
     def _drop(self, part: Collection, item_name: Key | None) -> None:
         """Wish that an item, or each entry that stands for an object, is not declared."""

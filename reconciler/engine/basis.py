@@ -19,9 +19,9 @@ from reconciler.memory.effective import again_on, digest_of, due_moments, ends_o
 from reconciler.memory.inventory import ObjectKey, ObjectLine
 from reconciler.memory.projection import Basis, line_of, path_of, was_renamed
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Keep, object_of
+from reconciler.model.item import Finding, Keep, object_of
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.resource import Objects
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Address, Key
 from reconciler.model.wording import counted
@@ -63,13 +63,23 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
         name = key_of(target)
         missing += _missing(planned, target, listed.get(name, ()))
         changed |= {(name, *object_of(change)) for change in plan.changes}
-        kept = (
-            Keep(Address(target.target, section.kind, part.name, part.title, called), number)
-            for section, part, called, number in _wanted(planned, target, plan, name, basis)
-            if section.kind in plan.sections and (name, section.kind, part.name, number) not in changed
+        kept = [
+            Keep(
+                Address(target.target, section.kind, part.name, part.title, called),
+                record.id,
+                adopted=(name, section.kind, part.name, record.id) not in inventory.objects,
+                owner="" if record.ours else record.owner or "",
+            )
+            for section, part, called, record in _wanted(planned, target, plan, name, basis)
+            if section.kind in plan.sections and (name, section.kind, part.name, record.id) not in changed
+        ]
+        others = (
+            Finding(keep.address, "adopted", f"is adopted: it belongs to {keep.owner}")
+            for keep in kept
+            if keep.adopted and keep.owner
         )
         judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
-        targets.append(judged.adding(*kept))
+        targets.append(judged.adding(*kept, *others))
     absent = tuple(line.key for line in planned.absences.deletions if line.key in changed)
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
 
@@ -92,7 +102,7 @@ def _missing(planned: Planned, target: DesiredTarget, lines: Some[ObjectLine]) -
 
 def _wanted(
     planned: Planned, target: DesiredTarget, plan: TargetPlan, name: str, basis: Basis
-) -> Iterator[tuple[Section, Collection, Key, int]]:
+) -> Iterator[tuple[Section, Collection, Key, LiveRecord]]:
     """Yield the objects of a target that are declared and live, and of which the list has no such line.
 
     Of several objects with one name, those are known that have a line of it.
@@ -100,13 +110,14 @@ def _wanted(
     contains = planned.run.inventory.contains
     is_renamed = was_renamed(basis.seen, name, path_of(plan))
     for section, part, wished, read in _collections_read(planned, target):
+        records = {record.id: record for record in read.own}
         for called, ids in _live_ids(part, wished, read, known_ids(part, wished, planned.live)):
             for number in ids:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
                 is_known = len(ids) == 1 or (before is not None and before.name == called)
                 if is_known and before != line_of(key, called, basis, contains, is_renamed=is_renamed):
-                    yield section, part, called, number
+                    yield section, part, called, records[number]
 
 
 def _live_ids(

@@ -74,6 +74,7 @@ def find_absent(
         name: ExistingTarget(number) for name, number in numbers.items() if number is not None
     }
     answers = roster.find((target.target for target in creating), to_create=names, known_answers=listed)
+    # Where nothing exists, the URL may be that of a web page: all targets would be planned as new ones.
     if creating and not any(isinstance(answer, ExistingTarget) for answer in answers.values()):
         refuse_unless_api(roster, api_url)
     imports = _ask_imports(roster, creating)

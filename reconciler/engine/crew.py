@@ -92,6 +92,7 @@ class Crew(Generic[Task]):
         """Add a task, from within a task. It is dropped if the work has ended."""
         with self._changing:
             if not self.is_over:
+                # An urgent task is a share of one that a worker is waiting for.
                 (self._todo.appendleft if is_urgent else self._todo.append)(task)
         self._has_room()
 

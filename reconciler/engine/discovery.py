@@ -283,6 +283,7 @@ class _Lists:
     def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
         """Ask for pages together with whoever has nothing else to do."""
         results = share_tasks(self._crew, read_page, pages)
+        # The crew drops the pages that it has not begun when another task fails.
         if len(results) < len(pages):
             raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
         return results
@@ -296,6 +297,7 @@ class _Lists:
             for member in listed_projects:
                 path = member.path.casefold()
                 shown = self._shown.setdefault(path, set())
+                # A list that has shifted is read again, and shows its projects once more.
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
                     if len(shown) == len(groups_around(path, self._groups)):

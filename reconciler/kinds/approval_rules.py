@@ -84,18 +84,20 @@ Branches = Annotated[
 ]
 
 
-def demands_nothing(rule: Mapping[str, Json]) -> bool:
+def demands_nothing(rule_fields: Mapping[str, Json]) -> bool:
     """Return whether a rule is optional: it is as if it were not there."""
-    return rule.get("approvals_required") == 0
+    return rule_fields.get("approvals_required") == 0
 
 
-def approved_by_all(rule: Mapping[str, Json]) -> bool:
+def approved_by_all(rule_fields: Mapping[str, Json]) -> bool:
     """Return whether a rule is fulfilled by anybody: it is optional, or names nobody, or fewer users than it needs.
 
     The service approves a rule by itself that nobody can fulfil. How many a group has is not known.
     """
-    needed = rule.get("approvals_required") or 1
-    return demands_nothing(rule) or (not rule.get("groups") and len(rule.get("users") or ()) < needed)
+    needed = rule_fields.get("approvals_required") or 1
+    return demands_nothing(rule_fields) or (
+        not rule_fields.get("groups") and len(rule_fields.get("users") or ()) < needed
+    )
 
 
 APPROVERS = replace(FEWER, means_all=approved_by_all)
@@ -176,14 +178,14 @@ def complete(reading: Reading) -> Json:
     return [entry for entry in reading.answer if entry["rule_type"] in (ANY, "regular")]
 
 
-def flaw(name: Key, fields: Mapping[str, Json], live: LiveRecord | None) -> str:
+def flaw(name: Key, fields: Mapping[str, Json], record: LiveRecord | None) -> str:
     """Return the reason why the service approves a rule by itself (18.9): more approvals than people who may approve.
 
     Members of groups that the change adds are unknown, so that such a rule counts as one that can be fulfilled.
     """
     users, groups = {*fields.get("users", ())}, {*fields.get("groups", ())}
-    before = live.resource.model_dump() if live else {}
-    eligible = live.eligible if live else frozenset()
+    before = record.resource.model_dump() if record else {}
+    eligible = record.eligible if record else frozenset()
     if name == ANY or eligible is None or not groups <= {*before.get("groups", ())}:
         return ""
     # Who leaves the list may still be a member of one of the groups.

@@ -88,6 +88,11 @@ class ApprovalSettings(Resource):
         examples=[True],
     )
 
+    @classmethod
+    def is_moot(cls, name: str, live_fields: Mapping[str, Json]) -> bool:
+        """On a push, all approvals are removed, so that nobody need say which of them are."""
+        return name == "selective_code_owner_removals" and live_fields.get(RETAIN) is False
+
     def warnings(self) -> Iterator[tuple[str, str]]:
         """GitLab refuses this pair (deployed behaviour, section 9, row 16)."""
         declared = {"selective_code_owner_removals", "retain_approvals_on_push"} <= self.model_fields_set

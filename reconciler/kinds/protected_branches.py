@@ -192,22 +192,22 @@ def matches(pattern: str, name: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
 
 
-def together(rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
+def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
     """Return the rule that several rules are for a branch: the most permissive one decides, but for code owners.
 
     Who may push may merge, and rewrite the history where any of the rules allows that.
     """
-    push, merge = (_either(rules, name) for name in ("allowed_to_push", "allowed_to_merge"))
+    push, merge = (_either(fields_of_rules, name) for name in ("allowed_to_push", "allowed_to_merge"))
     return {
         "allowed_to_push": push,
         "allowed_to_merge": [*push, *merge],
-        **{name: any(rule.get(name) is True for rule in rules) for name in EVENT_FIELDS.values()},
+        **{name: any(fields.get(name) is True for fields in fields_of_rules) for name in EVENT_FIELDS.values()},
     }
 
 
-def _either(rules: Sequence[Mapping[str, Json]], name: str) -> list[Json]:
+def _either(fields_of_rules: Sequence[Mapping[str, Json]], name: str) -> list[Json]:
     """Return the entries of a list of several rules; a list that this version does not know is an entry of its own."""
-    lists = (rule[name] for rule in rules if name in rule)
+    lists = (fields[name] for fields in fields_of_rules if name in fields)
     return [entry for listed in lists for entry in (listed if isinstance(listed, list) else [str(listed)])]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 
 from reconciler.manifests.creation import namesakes, too_visible
 from reconciler.manifests.diagnostics import OTHER_FILE_MARK, Diagnostic, Diagnostics
@@ -11,7 +11,7 @@ from reconciler.manifests.layers import Stack
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.trace import find
-from reconciler.model.diff import quoted
+from reconciler.model.diff import is_in_order, quoted
 from reconciler.model.targets import Level
 
 PathLevels = Mapping[str, tuple[Level, Document, Steps, str]]
@@ -86,12 +86,15 @@ def _contradictions(merged: MergedTarget, merged_groups: Mapping[str, MergedTarg
         merged_groups: what is declared of groups, by path in lower case.
     """
     above = [merged_groups[path] for path in merged.desired.target.groups_above if path in merged_groups]
-    for name, group in ((section.kind, group) for section in merged.desired.sections for group in above):
+    for section, group in product(merged.desired.sections, above):
+        name, at_least = section.kind, section.at_least.get(None, ())
+        model = merged.stack.specs[name].model(Level.PROJECT)
         inherits, declared = merged.stack.specs[name].kind.inherits, merged.stack.sections[name]
-        is_sound = any(section.kind == name for section in group.desired.sections)
+        is_sound = any(own.kind == name for own in group.desired.sections)
         locked = inherits(group.stack.sections[name]) if inherits and is_sound else {}
         for key, value in locked.items():
-            if key in declared and declared[key] != value:
+            is_minimum = key in at_least and is_in_order(model, key, locked, {**locked, **declared})
+            if key in declared and declared[key] != value and not is_minimum:
                 where = f"group {group.desired.target.ref} locks it at {quoted(value)} ({OTHER_FILE_MARK})"
                 message = f"{where}: change it there or leave it out"
                 yield Diagnostic(("spec", name, key), message, "advice", elsewhere=partial(_place, group.stack, name))

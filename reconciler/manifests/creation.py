@@ -297,8 +297,8 @@ def _token_errors(variable: str, surroundings: Surroundings) -> Iterator[Diagnos
         yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 
 
-def _address_errors(steps: Steps, address: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
-    if "@" in address:
+def _address_errors(steps: Steps, source_url: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
+    if "@" in source_url:
         yield Diagnostic(steps, "must be an address without user and password: the token comes from `token_env`")
-    elif needs_scheme and not HTTP_URL.match(address):
+    elif needs_scheme and not HTTP_URL.match(source_url):
         yield Diagnostic(steps, "must be an address such as https://bitbucket.example.com")

@@ -28,6 +28,9 @@ from reconciler.manifests.documents import (
     metadata_keys,
 )
 from reconciler.manifests.layers import (
+    ALL,
+    AT_LEAST,
+    LOCKS,
     NO_SECTIONS,
     PRUNE,
     UNMANAGED,
@@ -45,13 +48,15 @@ from reconciler.manifests.layers import (
     placeholders_in,
     unknown_section,
 )
-from reconciler.manifests.locks import ALL, idle_locks
+from reconciler.manifests.locks import faulty_holds
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import LEVELS, Key, Level, Target
 from reconciler.model.wording import KNOWN_ARE, listed, unknown
 
 EXCEPTIONS = "exceptions"
+BESIDE_SPEC = {("metadata", "labels"), ("metadata", LOCKS), ("metadata", AT_LEAST)}
+"""Mappings that a document can be read without, if they have faults."""
 
 STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
 """Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
@@ -78,10 +83,9 @@ def declare(
         diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
         with suppress(ValidationError):
             form = model.model_validate(_without_faults(document.value, faults))
-    locks = getattr(form and form.metadata, "locks", {})
     # A target's own document is checked once it is merged with all that is beneath it.
     alone = form is None or kind not in LEVEL_OF
-    layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), locks, alone=alone)
+    layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), alone=alone)
     target = layer.target if isinstance(layer, DeclaredTarget) else None
     values = placeholder_values(target.ref if target and isinstance(target.ref, str) else None)
     if CREATE_KEY in document.value and model in {GroupDocument, ProjectDocument} and not layer.overfilled(values):
@@ -101,10 +105,11 @@ def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
         case None:
             return partial(Layer, title="")
         case ProfileDocument(metadata=metadata):
-            return partial(Layer, title=f"profile {metadata.name}", locks=metadata.locks)
+            title = f"profile {metadata.name}"
+            return partial(Layer, title=title, locks=metadata.locks, at_least=metadata.at_least)
         case ProjectSetDocument(metadata=metadata, select=select):
             make: Callable[..., Layer] = partial(DeclaredSet, title=f"set {metadata.name}", locks=metadata.locks)
-            make = partial(make, select=select, priority=metadata.priority)
+            make = partial(make, at_least=metadata.at_least, select=select, priority=metadata.priority)
         case _:
             metadata = form.metadata
             ref = (metadata.path or metadata.id) if isinstance(metadata, TargetMetadata) else None
@@ -116,7 +121,7 @@ def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
 
 
 def _read_spec(
-    document: Document, specs: SectionSpecs, make: Callable[..., Layer], locks: Mapping[str, Any], *, alone: bool
+    document: Document, specs: SectionSpecs, make: Callable[..., Layer], *, alone: bool
 ) -> tuple[Layer, list[Diagnostic]]:
     """Return a document as a layer without what cannot be merged, and the errors and warnings in its spec.
 
@@ -124,7 +129,6 @@ def _read_spec(
         document: the document.
         specs: of all sections.
         make: see `_form`.
-        locks: as written.
         alone: whether no target will check its sections.
     """
     spec, kind = document.value.get("spec", {}), document.value["kind"]
@@ -134,7 +138,7 @@ def _read_spec(
     diagnostics = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
     sections = {name: spec[name] for name, error in errors.items() if not error}
     prune, faulty = _read_prune(spec[PRUNE], specs) if PRUNE in spec else (None, [])
-    diagnostics += [*faulty, *(idle_locks(locks, sections, prune, specs) if locks else ())]
+    diagnostics += faulty
     unmanaged, faulty = _read_unmanaged(spec, levels, document, specs) if UNMANAGED in spec else (NO_SECTIONS, [])
     diagnostics += faulty
     normalized = {name: specs[name].normalize(value, None) for name, value in sections.items()}
@@ -162,7 +166,7 @@ def _read_spec(
         normalized=None if waits else normalized,
         unmanaged=unmanaged,
     )
-    return layer, diagnostics
+    return layer, [*diagnostics, *faulty_holds(layer, specs)]
 
 
 def _section_error(
@@ -288,7 +292,7 @@ def _without_faults(raw_document: Mapping[str, Any], faults: Sequence[Diagnostic
     for steps in (fault.steps for fault in faults):
         if steps[:1] == (CREATE_KEY,):
             rest.pop(CREATE_KEY, None)
-        elif steps == ("metadata", EXCEPTIONS) or steps[:2] in {("metadata", "labels"), ("metadata", "locks")}:
+        elif steps == ("metadata", EXCEPTIONS) or steps[:2] in BESIDE_SPEC:
             kept.pop(str(steps[1]), None)
     return rest
 

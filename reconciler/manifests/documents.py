@@ -141,6 +141,7 @@ class SharingMetadata(Envelope):
 
 BESIDE = "`create` stands beside `metadata` and `spec`, in a Group or a Project with a `path`"
 LOCKS_ABOVE = "locks belong to Profile and ProjectSet: no layer is merged over a target's own document"
+MINIMUMS_ABOVE = "at_least belongs to Profile and ProjectSet: no layer is merged over a target's own document"
 EXCEPTIONS_BELOW = "exceptions belong in the document of the one target that they are about"
 
 
@@ -173,6 +174,7 @@ class UserMetadata(SharingMetadata):
         **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
         "name": "`name` belongs to Profile and ProjectSet",
         "locks": LOCKS_ABOVE,
+        "at_least": MINIMUMS_ABOVE,
     }
 
     exceptions: list[AcceptedDeviation] = Field(
@@ -203,6 +205,7 @@ class TargetMetadata(UserMetadata, PathOrId):
         "create": BESIDE,
         "name": "`name` belongs to Profile and ProjectSet; give the full `path`",
         "locks": LOCKS_ABOVE,
+        "at_least": MINIMUMS_ABOVE,
     }
 
 
@@ -213,7 +216,7 @@ class ProjectMetadata(TargetMetadata):
 
 
 class ProfileMetadata(Envelope):
-    """The name of a profile, and its locks."""
+    """The name of a profile, its locks and its minimums."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("path", "id"), "a Profile is about no target: documents name it under `profiles`"),
@@ -227,10 +230,16 @@ class ProfileMetadata(Envelope):
         "of them.",
         examples=[{"approval_settings": ["allow_author_approval"], "job_token_scope": "all"}],
     )
+    at_least: dict[Text, Locked] = Field(
+        default={},
+        description="By section, the declared fields or items that are minimums: what is stricter on the service is in "
+        "order, and later layers may declare it; `all` of them.",
+        examples=[{"approval_rules": ["any_approver"], "approval_settings": "all"}],
+    )
 
 
 class SetMetadata(SharingMetadata, ProfileMetadata):
-    """The name of a set, its priority, and its locks."""
+    """The name of a set, its priority, its locks and its minimums."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(

@@ -158,7 +158,7 @@ def _locked(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
         locks = locks_at(stack, (exception.section, exception.item))
     covered = [lock for lock in locks if _covers(exception, lock, stack)]
     if covered:
-        named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
+        named = listed(f"{'.'.join(map(str, lock.steps))}, {lock.words}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
 
 

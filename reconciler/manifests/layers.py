@@ -8,17 +8,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from reconciler.manifests.documents import AcceptedDeviation, Selection
+from reconciler.manifests.minimums import NO_FIELDS, Bid, Joined, join
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.creation import Creation
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds, unknown_kind
-from reconciler.model.resource import Resource
-from reconciler.model.targets import Level, Target
+from reconciler.model.resource import POLICIES, Resource
+from reconciler.model.state import NO_MINIMUMS
+from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, one
 
 NAMES = ("path", "name", "namespace")
@@ -120,6 +122,11 @@ def misspelt_placeholder(text: str) -> str | None:
 OLD_NAMES = "renamed_from"
 PRUNE = "prune"
 UNMANAGED = "unmanaged"
+ALL = "all"
+Hold = Literal["locks", "at_least"]
+"""A key of `metadata` under which a profile or a set holds values."""
+LOCKS: Hold = "locks"
+AT_LEAST: Hold = "at_least"
 
 NO_SECTIONS: frozenset[str] = frozenset()
 
@@ -143,6 +150,16 @@ class SectionSpec:
     def merges_as_set(self, field: str) -> bool:
         """Whether the lists of that field in several layers are united."""
         return field in self.lists and self.lists[field].names.level is not None
+
+    def model(self, level: Level) -> type[Resource]:
+        """Return the model of an item, or of a section of fields, of targets of a level."""
+        model: type[Resource] = self.items.model if self.items else self.kind.models[level]
+        return model
+
+    @property
+    def directed(self) -> frozenset[str]:
+        """The fields of which one value is stricter than another."""
+        return frozenset(name for level in self.kind.models for name in self.model(level).directions)
 
     def merge(self, lower: Any, upper: Any) -> Any:
         """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
@@ -273,6 +290,7 @@ class Layer:
         placeholders: those used, each with the steps to its uses in the document.
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
+        at_least: likewise, of what they may only make stricter.
         unmanaged: the sections that a target's own document leaves alone.
         profiles: the names of what is merged beneath it.
         labels: of its target, or of its projects.
@@ -285,6 +303,7 @@ class Layer:
     placeholders: Mapping[str, Sequence[Steps]]
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
+    at_least: Mapping[str, Any] = field(default_factory=dict)
     unmanaged: frozenset[str] = NO_SECTIONS
     profiles: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -298,6 +317,17 @@ class Layer:
         """Return a section's value for a target."""
         name = spec.kind.name
         return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
+
+    def held(self, hold: Hold, spec: SectionSpec, values: Placeholders | None) -> Mapping[Key | None, frozenset[str]]:
+        """Return the fields of a section that it holds, by item; of a section of fields, without an item."""
+        written = (self.locks if hold == LOCKS else self.at_least).get(spec.kind.name, ())
+        own = self.section(spec, values) if written and spec.kind.name in self.sections else None
+        if not isinstance(own, dict):
+            return {}
+        if spec.items is None:
+            return {None: frozenset(own if written == ALL else own.keys() & {*written})}
+        names = own.keys() if written == ALL else {spec.normalize_key(name, values) for name in written}
+        return {name: frozenset(own[name]) - POLICIES for name in names if isinstance(own.get(name), dict)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -317,6 +347,9 @@ class DeclaredSet(Layer):
     priority: int
 
 
+NO_WINNERS: Mapping[Steps, Layer] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
     """The layers of one target, and the spec that they merge into.
@@ -329,6 +362,8 @@ class Stack:
         values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
+        winners: by the steps to a value, the layer that has the strictest minimum, or the lock, though a later one has
+            a minimum too.
     """
 
     target: Target
@@ -338,6 +373,7 @@ class Stack:
     values: Placeholders | None
     specs: SectionSpecs
     unmanaged: frozenset[str] = NO_SECTIONS
+    winners: Mapping[Steps, Layer] = field(default_factory=lambda: NO_WINNERS)
 
     @property
     def sets_prune(self) -> bool:
@@ -346,8 +382,33 @@ class Stack:
 
     @property
     def has_locks(self) -> bool:
-        """Whether any layer locks anything."""
-        return any(layer.locks for layer in self.layers)
+        """Whether any layer locks anything, or has minimums."""
+        return any(layer.locks or layer.at_least for layer in self.layers)
+
+    def joined(self, name: str) -> Iterator[tuple[Key | None, Joined]]:
+        """Yield the outcome of each item of a section, or of a section of fields, of which a layer has minimums."""
+        spec = self.specs[name]
+        declaring = [layer for layer in self.layers if name in layer.sections]
+        if not any(name in layer.at_least for layer in declaring):
+            return
+        sections = [layer.section(spec, self.values) for layer in declaring]
+        if not all(isinstance(own, dict) for own in sections):
+            return
+        bids: dict[Key | None, list[Bid]] = {}
+        for layer, own in zip(declaring, sections, strict=True):
+            locked, at_least = (layer.held(hold, spec, self.values) for hold in (LOCKS, AT_LEAST))
+            for key, fields in ({None: own} if spec.items is None else own).items():
+                bid = Bid(layer, fields, locked.get(key, NO_FIELDS), at_least.get(key))
+                bids.setdefault(key, []).append(bid)
+        uniting = [each for each in spec.lists if spec.merges_as_set(each)]
+        for key, each in bids.items():
+            is_sound = all(bid.fields is None or isinstance(bid.fields, dict) for bid in each)
+            if is_sound and any(bid.minimum is not None for bid in each):
+                yield key, join(spec.model(self.target.level), each, uniting)
+
+    def minimums(self, name: str) -> Mapping[Key | None, frozenset[str]]:
+        """Return the fields of a section that may be stricter on the service, by item: see `Layer.held`."""
+        return {key: joined.minimums for key, joined in self.joined(name) if joined.minimums} or NO_MINIMUMS
 
     def under(self, *layers: Layer) -> "Stack":
         """Merge further layers over this, without the sections that the target's level does not have."""
@@ -361,11 +422,25 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        return replace(self, layers=self.layers + layers, sections=ordered, prune=prune)
+        return _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
 
     def of(self, *layers: Layer) -> "Stack":
         """Merge these layers alone, for the same target."""
-        return replace(self, layers=(), sections={}, prune=[]).under(*layers)
+        return replace(self, layers=(), sections={}, prune=[], winners=NO_WINNERS).under(*layers)
+
+
+def _with_winners(stack: Stack) -> Stack:
+    """Return a stack with the strictest minimum of each value, if a later layer has a looser one."""
+    sections, winners = dict(stack.sections), dict[Steps, Layer]()
+    for name in [name for name in sections if any(name in layer.at_least for layer in stack.layers)]:
+        for key, joined in stack.joined(name):
+            above = (name,) if key is None else (name, key)
+            winners |= {(*above, field): layer for field, (layer, _) in joined.winners.items()}
+            strictest = {field: value for field, (_, value) in joined.winners.items()}
+            if strictest:
+                own = strictest if key is None else {key: {**sections[name][key], **strictest}}
+                sections[name] = {**sections[name], **own}
+    return replace(stack, sections=sections, winners=winners) if winners else stack
 
 
 def stacked(

@@ -1,17 +1,24 @@
-"""Locks: values of profiles and sets that no later layer may change, and lists to which no other layer may add."""
+"""Locks and minimums: values of profiles and sets that no later layer may change, or only make stricter.
+
+To a list that unites with those of other layers, no other layer may add.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.layers import (
+    ALL,
+    AT_LEAST,
+    LOCKS,
     PRUNE,
     UNMANAGED,
+    Hold,
     Layer,
     Placeholders,
     SectionSpec,
@@ -19,25 +26,27 @@ from reconciler.manifests.layers import (
     Stack,
     unknown_section,
 )
+from reconciler.manifests.minimums import AS_STRICT, Breach, compare
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import declarations, field_path, traced
 from reconciler.model.protocols import Json
+from reconciler.model.resource import POLICIES
 
-ALL = "all"
 AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT --only-locks"
+HAS: Mapping[Hold, str] = {LOCKS: "is locked", AT_LEAST: "has a minimum"}
 UNDECLARED = object()
 """Stands for a value that is not declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A field, an item, or the pruning of a section that a layer locks.
+    """A field, an item, or the pruning of a section that a layer locks; or a field or an item that is a minimum.
 
     Attributes:
         layer: the profile or the set.
         steps: to the value in the merged spec; to the section's name below `prune` for its pruning.
-        entry: the steps to its entry in `metadata.locks`.
-        value: the locked value, as that layer declares it.
+        entry: the steps to its entry in `metadata.locks`, or in `metadata.at_least`.
+        value: the value, as that layer declares it.
     """
 
     layer: Layer
@@ -50,12 +59,25 @@ class Lock:
         is_all = len(self.entry) == len(("metadata", "locks", "section"))
         return f"{self.layer.title} ({self.layer.document.find(self.entry, at_key=is_all)})"
 
+    @property
+    def is_minimum(self) -> bool:
+        """Whether a later layer may declare a stricter value."""
+        return self.entry[:2] == ("metadata", AT_LEAST)
+
+    @property
+    def words(self) -> str:
+        """`locked by profile baseline (...)`, or `a minimum in profile baseline (...)`."""
+        return f"{'a minimum in' if self.is_minimum else 'locked by'} {self}"
+
 
 @lru_cache(maxsize=16)
 def locks_of(stack: Stack) -> tuple[Lock, ...]:
-    """Return the locks of all layers, the lowest first. Whoever asks about a target asks about many of its fields."""
-    locking = dict.fromkeys(layer for layer in stack.layers if layer.locks)
-    return tuple(lock for layer in locking for lock in _locks(layer, stack))
+    """Return the locks of all layers, the lowest first, then their minimums.
+
+    Whoever asks about a target asks about many of its fields.
+    """
+    layers = dict.fromkeys(stack.layers)
+    return tuple(lock for hold in (LOCKS, AT_LEAST) for layer in layers for lock in _locks(layer, stack, hold))
 
 
 @lru_cache(maxsize=16)
@@ -74,31 +96,37 @@ def locks_at(stack: Stack, steps: Steps) -> list[Lock]:
 
 
 def lock_on(stack: Stack, steps: Steps) -> Lock | None:
-    """Return the lock that holds a field, an item, or a list of the merged spec; None if none does.
+    """Return the lock that holds a field, an item, or a list of the merged spec, or else the strictest minimum.
 
-    An item's lock holds the fields that its layer declares.
+    An item's lock holds the fields that its layer declares. None if nothing holds it.
     """
+    held = [*_locks_on(stack, steps)]
+    if not held or not held[0].is_minimum:
+        return held[0] if held else None
+    strictest = stack.winners.get(steps[: 2 if stack.specs[steps[0]].items is None else 3])
+    return next((lock for lock in held if lock.layer is strictest), held[-1])
+
+
+def _locks_on(stack: Stack, steps: Steps) -> Iterator[Lock]:
+    """Yield the locks that hold a value, then its minimums, the lowest first."""
     by_steps = _by_steps(stack)
     around = [placed for length in range(1, len(steps) + 1) for placed in by_steps.get(steps[:length], ())]
     for _, lock in sorted(around, key=itemgetter(0)):
         length = len(lock.steps)
-        if length == len(steps) or not isinstance(lock.value, Mapping):
-            return lock
-        if _at(lock.value, steps[length:]) is not UNDECLARED:
-            return lock
-    return None
+        is_whole = length == len(steps) or not isinstance(lock.value, Mapping)
+        if is_whole or _at(lock.value, steps[length:]) is not UNDECLARED:
+            yield lock
 
 
 def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield an error for each value by which a layer breaks the lock of another, with its steps in that layer's spec.
+    """Yield an error for each value by which a layer breaks a lock or a minimum of another, with its steps in its spec.
 
     Lists of names unite, whatever their order: an entry that a lower layer adds to a locked one breaks the lock too.
     """
     yield from ((stack.layers[-1], error) for error in _unmanaged(stack))
     errors: dict[Layer, list[Diagnostic]] = {}
-    for lock in locks_of(stack):
-        for layer, error in _broken(lock, stack):
-            errors.setdefault(layer, []).append(error)
+    for layer, error in chain(_broken_locks(stack), _broken_minimums(stack)):
+        errors.setdefault(layer, []).append(error)
     for layer in dict.fromkeys(stack.layers):
         yield from ((layer, error) for error in errors.get(layer, ()))
 
@@ -113,37 +141,75 @@ def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
             yield layer, error.steps
 
 
-def idle_locks(
-    locks: Mapping[str, Any], section_values: Mapping[str, Any], pruned_names: list[str] | None, specs: SectionSpecs
-) -> Iterator[Diagnostic]:
-    """Yield an error for each lock of a document on something that the document does not declare."""
-    for name, entries in locks.items():
-        above: Steps = ("metadata", "locks", name)
-        if name not in specs:
-            yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
-        elif entries == ALL and name not in section_values:
-            yield Diagnostic(above, f"{name} is locked, and this document does not declare it", at_key=True)
-        names = _names(specs[name], section_values.get(name)) if name in specs else set()
-        for number, entry in enumerate(entries if name in specs and entries != ALL else ()):
-            declared = (
-                pruned_names is not None
-                if entry == PRUNE
-                else _steps(specs[name], entry, section_values.get(name), names)
-            )
-            if not declared:
-                where = "" if entry == PRUNE else f" under {name}"
-                message = f"`{entry}` is locked, and this document does not declare it{where}"
-                yield Diagnostic((*above, number), message)
+def faulty_holds(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
+    """Yield an error for each lock and each minimum of a layer that cannot be one.
+
+    That is what it does not declare, what is neither stricter nor looser than something else, and what is both.
+    """
+    for hold, held in ((LOCKS, layer.locks), (AT_LEAST, layer.at_least)):
+        for name, entries in held.items():
+            above: Steps = ("metadata", hold, name)
+            if name not in specs:
+                yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
+            elif entries == ALL and name not in layer.sections:
+                yield Diagnostic(above, f"{name} {HAS[hold]}, and this document does not declare it", at_key=True)
+            elif hold == AT_LEAST and not specs[name].directed:
+                yield Diagnostic(
+                    above, f"nothing in {name} is stricter or looser than something else: lock it", at_key=True
+                )
+            elif entries == ALL:
+                own = layer.sections[name]
+                messages = [_fault(layer, specs[name], hold, entry) for entry in own] if isinstance(own, dict) else ()
+                yield from (Diagnostic(above, message, at_key=True) for message in messages if message)
+            else:
+                messages = [_fault(layer, specs[name], hold, entry) for entry in entries]
+                places = (((*above, number), message) for number, message in enumerate(messages))
+                yield from (Diagnostic(at, message) for at, message in places if message)
 
 
-def _locks(layer: Layer, stack: Stack) -> Iterator[Lock]:
-    """Yield the locks of a layer in sections of a target."""
-    for name, entries in layer.locks.items():
-        if name in stack.unmanaged:
+def _fault(layer: Layer, spec: SectionSpec, hold: Hold, held_name: str) -> str:
+    """Return the reason for which an entry of `locks` or `at_least` cannot be one; empty if it can."""
+    name, is_minimum = spec.kind.name, hold == AT_LEAST
+    section, locked = layer.sections.get(name), layer.locks.get(name, ()) if is_minimum else ()
+    names = _names(spec, section)
+    steps = None if held_name == PRUNE else _steps(spec, held_name, section, names)
+    undirected = _undirected(spec, held_name, steps, section) if is_minimum else ""
+    if undirected:
+        return undirected
+    if steps is None and (held_name != PRUNE or layer.prune is None):
+        where = "" if held_name == PRUNE else f" under {name}"
+        return f"`{held_name}` {HAS[hold]}, and this document does not declare it{where}"
+    if locked == ALL or steps in [_steps(spec, own, section, names) for own in locked if own != PRUNE]:
+        place = layer.document.find(("metadata", LOCKS, name), at_key=True)
+        return f"`{held_name}` is locked too, at {place}: one of the two has to go"
+    return ""
+
+
+def _undirected(spec: SectionSpec, held_name: str, steps: Steps | None, section_value: Any) -> str:
+    """Return the reason for which a field or an item of a document cannot be a minimum; empty if it can."""
+    value = None if steps is None else _at(section_value, steps)
+    fields: list[str] = []
+    if held_name == PRUNE or (steps is None and held_name in POLICIES):
+        fields = [held_name]
+    elif steps is not None and spec.items is None:
+        fields = [str(steps[0])]
+    elif steps is not None and value is None:
+        return f"`{held_name}` must not exist, and whatever exists is stricter: lock it"
+    elif isinstance(value, dict):
+        fields = [name for name in value if name not in POLICIES]
+    undirected = [name for name in fields if name not in spec.directed]
+    of = "" if undirected[:1] == [held_name] else f" of `{held_name}`"
+    return f"`{undirected[0]}`{of} is neither stricter nor looser than another value: lock it" if undirected else ""
+
+
+def _locks(layer: Layer, stack: Stack, hold: Hold) -> Iterator[Lock]:
+    """Yield the locks of a layer in sections of a target, or its minimums."""
+    for name, entries in (layer.locks if hold == LOCKS else layer.at_least).items():
+        if name in stack.unmanaged or name not in stack.specs:
             continue
         spec = stack.specs[name]
-        above: Steps = ("metadata", "locks", name)
-        if entries == ALL or PRUNE in entries:
+        above: Steps = ("metadata", hold, name)
+        if hold == LOCKS and (entries == ALL or PRUNE in entries):
             entry = above if entries == ALL else (*above, entries.index(PRUNE))
             if layer.prune is not None:
                 yield Lock(layer, (PRUNE, name), entry, name in layer.prune)
@@ -163,9 +229,11 @@ def _locks(layer: Layer, stack: Stack) -> Iterator[Lock]:
 def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
     """Yield an error for each section that a document leaves alone, and a profile or set locks."""
     for layer in stack.layers if stack.unmanaged else ():
-        for name in sorted(stack.unmanaged & layer.locks.keys()):
-            lock = f"{layer.title} ({layer.document.find(('metadata', 'locks', name), at_key=True)})"
-            message = f"{name} is locked by {lock}: take it out here, or accept a deviation by an exception"
+        held = [(LOCKS, "is locked by", name) for name in sorted(stack.unmanaged & layer.locks.keys())]
+        held += [(AT_LEAST, "has minimums in", name) for name in sorted(stack.unmanaged & layer.at_least.keys())]
+        for hold, words, name in held:
+            lock = f"{layer.title} ({layer.document.find(('metadata', hold, name), at_key=True)})"
+            message = f"{name} {words} {lock}: take it out here, or accept a deviation by an exception"
             written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
 
@@ -186,8 +254,57 @@ def _steps(
     return (name,) if name in item_names else None
 
 
+def _broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
+    for lock in locks_of(stack):
+        yield from () if lock.is_minimum else _broken(lock, stack)
+
+
+def _broken_minimums(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
+    """Yield each value that does not go with a minimum of another layer, or with a lock, if it is a minimum itself."""
+    for name in stack.sections:
+        for key, joined in stack.joined(name):
+            for breach in joined.breaches:
+                above = (name,) if key is None else (name, key)
+                yield breach.layer, _breach(breach, above, stack)
+
+
+def _breach(breach: Breach, object_steps: Steps, stack: Stack) -> Diagnostic:
+    """Return the error about a value; the item or the section is at `object_steps`."""
+    own = traced(breach.layer, stack.specs[object_steps[0]], stack.values)
+    other = traced(breach.against, stack.specs[object_steps[0]], stack.values)
+    field = (*object_steps, *breach.steps[:1])
+    holder = next((lock for lock in _locks_on(stack, field) if lock.layer is breach.against), other[field])
+    value = other[field].value
+    shown = "" if isinstance(value, dict | list) else f" {json.dumps(value, default=str)}"
+    what, remedy = (
+        ".".join(map(str, field)),
+        "or leave it out" if breach.layer.title else f"leave it out, or {AS_EXCEPTION}",
+    )
+    match breach.fault:
+        case "looser":
+            message = f"{what} is not as strict as the minimum{shown and ' of'}{shown} in {holder}: declare that"
+            message = f"{message} or a stricter value, {remedy}"
+        case "incomparable":
+            message = f"{what} cannot be compared with the minimum in {holder}: of two minimums, one has to be stricter"
+        case _:
+            message = f"{what} is locked{shown and ' to'}{shown} by {holder}, which is not as strict as this minimum"
+    return Diagnostic(own[*object_steps, *breach.steps].steps, message)
+
+
+def is_as_strict(stack: Stack, steps: Steps, value: Json) -> bool:
+    """Return whether a value may stand in place of a minimum."""
+    name, *inner = steps
+    spec = stack.specs[name]
+    *above, field = inner
+    merged = _at(stack.sections, (name, *above))
+    model = spec.model(stack.target.level)
+    held = (lock for lock in _locks_on(stack, steps) if lock.is_minimum)
+    minimums = ({**merged, field: _at(lock.value, steps[len(lock.steps) :])} for lock in held)
+    return all(compare(model, field, {**merged, field: value}, minimum) in AS_STRICT for minimum in minimums)
+
+
 def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield each value by which a layer changes a locked one."""
+    """Yield each value by which a layer changes a locked one; a minimum of its own is another matter."""
     name, *inner = lock.steps
     if name == PRUNE:
         yield from _other_prunings(lock, stack)
@@ -205,7 +322,11 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
         else:
             changed = [*differences(steps, lock.value if steps == lock.steps else UNDECLARED, here)]
         written = traced(layer, stack.specs[name], stack.values)
-        yield from ((layer, _contradiction(lock, written[place].steps, layer)) for place in changed)
+        minimums = layer.held(AT_LEAST, stack.specs[name], stack.values)
+        for place in changed:
+            key, *field = place[1:] if stack.specs[name].items else (None, *place[1:])
+            if minimums.get(key, frozenset()).isdisjoint(field[:1]):
+                yield layer, _contradiction(lock, written[place].steps, layer)
 
 
 def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:

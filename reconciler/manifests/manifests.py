@@ -16,7 +16,7 @@ from reconciler.manifests.creation import Surroundings, unordered
 from reconciler.manifests.diagnostics import Diagnostics
 from reconciler.manifests.exceptions import endings
 from reconciler.manifests.index import Index, everywhere, nowhere
-from reconciler.manifests.layers import UNMANAGED, Layer, Stack, section_specs
+from reconciler.manifests.layers import AT_LEAST, UNMANAGED, Layer, Stack, section_specs
 from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, UnlistedSet, archived_left_out
@@ -271,7 +271,7 @@ def read_manifests(inputs: Inputs, *, locks_bind: bool = True, dated: bool = Tru
         ManifestErrors: with all errors of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    templates = Templates(inputs.values(), inputs.env_names, secrets=inputs.secrets)
+    templates = Templates(inputs.values(), inputs.env_names, secret_values=inputs.secrets)
     searched = search(inputs.paths)
     passed_over = [located(path, why_passed_over(path), "warning") for path in searched.passed_over]
     index = Index(
@@ -370,6 +370,7 @@ def _canonical(merged: MergedTarget) -> list[Any]:
         for key in spec.lists:
             if key in section and spec.merges_as_set(key):
                 sections[name] = {**sections[name], key: sorted(section[key], key=str)}
+    minimums = {section.kind: section.minimums for section in desired.sections if section.at_least}
     exceptions = [[each.section, str(each.item), str(each.until), *each.fields] for each in desired.exceptions]
     return [
         str(desired.target),
@@ -378,4 +379,5 @@ def _canonical(merged: MergedTarget) -> list[Any]:
         *([sorted(exceptions)] if exceptions else []),
         *([unordered(desired.creation)] if desired.creation else []),
         *([{UNMANAGED: sorted(whole.unmanaged)}] if whole.unmanaged else []),
+        *([{AT_LEAST: minimums}] if minimums else []),
     ]

@@ -110,7 +110,7 @@ class MergedTarget:
         return is_free and may_be_renamed(spec, name, items[name], olds, self.stack.target.level)
 
     def remarks(self, key_path: Sequence[str | int]) -> list[str]:
-        """Return the lock that holds a field, and the exceptions that are about it, a line each.
+        """Return the lock or the minimum that holds a field, and the exceptions that are about it, a line each.
 
         Args:
             key_path: the keys from the spec downwards.
@@ -118,7 +118,7 @@ class MergedTarget:
         lock = lock_on(self.stack, tuple(key_path))
         exceptions = exceptions_on(self.desired.exceptions, self.stack, tuple(key_path))
         return [
-            *([f"locked by {lock}"] if lock else []),
+            *([lock.words] if lock else []),
             *(f"excepted until {accepted.until}: {accepted.reason} ({accepted.origin})" for accepted in exceptions),
         ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from reconciler import CONFIGURATION
@@ -80,7 +81,7 @@ class Search:
                 self._error(path, "is the tool's own configuration, not a manifest: leave it out")
             self._add_file(path, real)
         except FileNotFoundError as error:
-            self._error(path, f"cannot be read: {_reason(error)}; check the path, or begin with reconciler init")
+            self._error(path, f"cannot be read: {_reason(error)}; check the path, or {_remedy(path)}")
         except (OSError, ValueError) as error:
             self._error(path, f"cannot be read: {_reason(error)}")
         else:
@@ -257,7 +258,7 @@ def located(
     return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
 
 
-def open_source(path: str, given_content: bytes | None = None, secrets: Secrets = no_secrets) -> Source:
+def open_source(path: str, given_content: bytes | None = None, secret_values: Secrets = no_secrets) -> Source:
     """Read a file, or its content if that is given.
 
     Raises:
@@ -286,7 +287,21 @@ def open_source(path: str, given_content: bytes | None = None, secrets: Secrets 
         raise ManifestErrors([located(path, f"is not UTF-8 text (line {line}): save it as UTF-8")]) from None
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
-    return Source(path, text, secrets)
+    return Source(path, text, secret_values)
+
+
+TARGET_OR_GLOB = re.compile(r"\w[\w.*?\[\]/-]*|\*[\w.*?\[\]/-]*")
+"""The path of a group or project, or a glob of such paths."""
+
+
+def _remedy(missing_path: str) -> str:
+    """Return the remedy for a path without a file: a group or project in its place belongs to `--target`."""
+    top, slash, _ = missing_path.partition("/")
+    # a URL or a token in the place of a path may hold a secret, which is not repeated
+    is_plain = TARGET_OR_GLOB.fullmatch(missing_path) and not TOKEN_IN_LINE.search(missing_path)
+    if is_plain and (slash or "*" in top) and not missing_path.endswith(SUFFIXES) and not Path(top).exists():
+        return f"select a target of plan, apply or drift with --target {quote(missing_path)}"
+    return "begin with reconciler init"
 
 
 def _reason(read_error: OSError | ValueError) -> str:

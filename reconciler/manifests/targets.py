@@ -22,7 +22,7 @@ from reconciler.manifests.layers import (
     placeholder_values,
     stacked,
 )
-from reconciler.manifests.locks import broken_locks, differences
+from reconciler.manifests.locks import broken_locks, differences, lock_on
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.project_sets import Discovered, Member, by_group, candidates, chosen, idle, projects_by_path
 from reconciler.manifests.sources import Steps
@@ -300,7 +300,7 @@ def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         told += problems
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
-            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own)
+            yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned, own, stack.minimums(name))
     for number, name in enumerate(stack.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
@@ -384,6 +384,8 @@ def _set_conflicts(
         for layers in equals[1:]:
             wanted = stack.of(*layers)
             for steps in _disagreements(before, wanted):
+                if _are_joined(before, wanted, steps):
+                    continue
                 layer, location = find(before, steps)
                 other = next(each for each in equals if layer in each)
                 message = (
@@ -392,6 +394,12 @@ def _set_conflicts(
                 )
                 yield wanted, Diagnostic(("spec", *steps), message)
             before = before.under(*layers)
+
+
+def _are_joined(lower_stack: Stack, upper_stack: Stack, steps: Steps) -> bool:
+    """Return whether a field is a minimum of two sets, or of one and locked by the other: the order does not matter."""
+    holds = [lock_on(stack, steps) for stack in (lower_stack, upper_stack)]
+    return all(holds) and any(lock and lock.is_minimum for lock in holds)
 
 
 def _disagreements(lower_stack: Stack, upper_stack: Stack) -> Iterator[Steps]:

@@ -48,14 +48,14 @@ class Templates:
         values: Mapping[str, Any],
         env_names: Sequence[str],
         *,
-        secrets: Secrets = no_secrets,
+        secret_values: Secrets = no_secrets,
         seconds: int = MOST_SECONDS,
     ) -> None:
         """Take the values; see `read_manifests`."""
         self._hides_environment = bool(env_names) and ENVIRONMENT in values
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
-        self._secrets = lambda: lines.union(secrets())
+        self._secrets = lambda: lines.union(secret_values())
         given = pickle.dumps((dict(values), (variables, tuple(env_names))))
         self._seconds = seconds
         self._orders = pickle.dumps((seconds, MOST_MEMORY, MAX_FILE_BYTES, given))

@@ -69,6 +69,9 @@ def trace(stack: Stack, section: str) -> Trace:
         if section in layer.sections:
             for steps, declaration in traced(layer, stack.specs[section], stack.values).items():
                 merged.setdefault(steps, []).append(declaration)
+    for winning, layer in stack.winners.items():
+        for steps in [steps for steps in merged if steps[: len(winning)] == winning]:
+            merged[steps].sort(key=lambda declaration: declaration.layer is layer)
     return merged
 
 

@@ -230,8 +230,8 @@ def _mistake(expected_forms: list[str], value: Any) -> str:  # noqa: PLR0911 - a
 
 
 @lru_cache(maxsize=MOST_SHARED)
-def _checked(check: Callable[[Any], Any], content: Content) -> Any:
-    return check(content.value)
+def _checked(check: Callable[[Any], Any], spec_content: Content) -> Any:
+    return check(spec_content.value)
 
 
 def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:

@@ -43,6 +43,8 @@ def digest_of(target: DesiredTarget) -> str:
         "exceptions": exceptions,
         "creation": _creation(target),
     }
+    minimums = {section.kind: section.minimums for section in target.sections if section.at_least}
+    content |= {"at_least": minimums} if minimums else {}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
 

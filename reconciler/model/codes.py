@@ -75,6 +75,7 @@ CODES: Mapping[str, Code] = {
     "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
     "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
+    "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),
     # findings about the run
     "rename": Code("possible rename", own_form=True),
@@ -82,6 +83,7 @@ CODES: Mapping[str, Code] = {
     # notes on changes
     "effect": Code("effect on protection", separates=True),
     "hint": Code("hint", separates=True),
+    "at_least": Code("minimum", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),
     "loss": Code("loss", shown="verbose"),
     "page": Code("web page", shown="never"),

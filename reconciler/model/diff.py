@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from reconciler.model.direction import Strictness, compare_field
 from reconciler.model.entries import EntryRow, called_as, called_before
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, LiveRecord, Resource, recognized
@@ -76,19 +77,36 @@ def _nested(fields: Fields) -> dict[str, Json]:
     return values
 
 
-def differences(wanted: Resource, record: LiveRecord) -> tuple[Fields, Fields]:
+def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] = ()) -> tuple[Fields, Fields]:
     """Return the declared fields that differ, with live and with declared values; None for a value not shown.
 
     Fields that the service never shows differ if the field that is written with them does, unless they are to be empty.
+
+    Args:
+        wanted: what is declared.
+        record: the live object.
+        at_least: the fields that may be stricter.
     """
     if _agree(wanted, record.resource):
         return {}, {}
     declared = fields_of(wanted)
     known = called_alike(declared, record) if record.entries else fields_of(record.resource)
     after = {name: value for name, value in declared.items() if name not in known or known[name] != value}
+    for name in [name for name in after if name in at_least and name in known]:
+        others = {other: value for other, value in after.items() if other != name}
+        if is_in_order(type(wanted), name, {**known, **others}, {**known, **declared}):
+            after = others
     after = {name: value for name, value in after.items() if not _is_unshown(name, value, record, after)}
     before = {**known, **record.unknown}
     return {name: before.get(name) for name in after}, after
+
+
+def is_in_order(model: type[Resource], name: str, live_fields: Fields, minimum: Fields) -> bool:
+    """Return whether a field of an object is at least as strict as in another one, or makes no difference there."""
+    if name not in model.directions:
+        return False
+    strictness = compare_field(model.directions, name, live_fields, minimum)
+    return strictness in (Strictness.STRICTER, Strictness.EQUAL) or model.is_moot(name, live_fields)
 
 
 def called_alike(declared_fields: Fields, record: LiveRecord) -> Fields:
@@ -100,11 +118,11 @@ def called_alike(declared_fields: Fields, record: LiveRecord) -> Fields:
     return known
 
 
-def uncompared(wanted: Resource, record: LiveRecord) -> list[str]:
+def uncompared(wanted: Resource, record: LiveRecord, at_least: Collection[str] = ()) -> list[str]:
     """Return the declared fields that the service never shows and that do not differ: see `differences`."""
     if not record.unshown:
         return []
-    _, after = differences(wanted, record)
+    _, after = differences(wanted, record, at_least)
     return [name for name, value in fields_of(wanted).items() if _is_unshown(name, value, record, after)]
 
 

@@ -6,7 +6,7 @@ know none of them by name. Begin with `Create`, `Finding` and `Note`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import date, datetime
@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Target
+from reconciler.model.values import empty_of, value
 
 Action = Literal["create", "update", "delete"]
 
@@ -160,12 +161,18 @@ class Keep:
         id: the ID of the object; None for a settings section.
         after: of such a section, its declared fields: it is planned again after the group was changed.
         prune: whether its section is authoritative.
+        adopted: whether it is an object that the inventory has never listed: somebody else may have created it.
+        owner: the username of its owner, if that is somebody else and the service shows it.
+        at_least: the fields of such a section that may be stricter.
     """
 
     address: Address
     id: int | None = None
     after: Fields = dataclass_field(default_factory=lambda: NOTHING)
     prune: bool = False
+    adopted: bool = False
+    owner: str = ""
+    at_least: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +309,13 @@ class UnusedNamesData(TypedDict):
     """The declared former names, none of which is live."""
 
 
+class AtLeastData(TypedDict):
+    """The data of a note `at_least`."""
+
+    fields: list[str]
+    """The fields of the object that are minimums: what is stricter on the service stays as it is."""
+
+
 class ExceptedData(TypedDict):
     """The data of a finding `excepted`."""
 
@@ -364,6 +378,7 @@ class RenameData(TypedDict):
 
 
 DATA: Mapping[str, type] = {
+    "at_least": AtLeastData,
     "changed_by": ChangedByData,
     "effect": EffectData,
     "excepted": ExceptedData,
@@ -456,6 +471,26 @@ def unused_names(former_names: Sequence[Key]) -> Iterator[Note]:
     if former_names:
         called = " or ".join(json.dumps(str(name), ensure_ascii=False) for name in former_names)
         yield Note("unused_names", f"nothing named {called} to rename", {"names": list(former_names)})
+
+
+def minimum_notes(after: Fields, at_least: Collection[str]) -> Iterator[Note]:
+    """Yield a note on a change of an object that has minimums.
+
+    Args:
+        after: the fields of the change.
+        at_least: the minimums of the object, in the change or not.
+    """
+    changed = [name for name in after if name in at_least]
+    words = ", ".join(changed)
+    if len(changed) == len(after):
+        words = "so" if len(after) > 1 else "".join(value(after[name], empty=empty_of(name)) for name in changed)
+    if at_least:
+        yield Note("at_least", f"at least {words}" if changed else "", {"fields": sorted(at_least)})
+
+
+def minimums_of(change: Change) -> frozenset[str]:
+    """Return the fields of an object that may be stricter than declared; see `AtLeastData`."""
+    return frozenset(name for note in notes_of(change, "at_least") for name in note.data["fields"])
 
 
 def with_note(change: Change, code: str, data: Mapping[str, Json] | None) -> Change:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from reconciler.model.direction import Directions
 from reconciler.model.entries import EntryRow
 from reconciler.model.foreign_keys import ForeignKeys
+from reconciler.model.protocols import Json
 from reconciler.model.targets import Key
 
 
@@ -33,6 +34,11 @@ class Resource(BaseModel):
 
     admits: ClassVar[bool] = False
     """Whether an object lets somebody in, so that protection is looser with it than without it."""
+
+    @classmethod
+    def is_moot(cls, _name: str, _live_fields: Mapping[str, Json]) -> bool:
+        """Return whether a minimum of a field makes no difference beside the other fields of an object, as JSON."""
+        return False
 
     def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.

@@ -9,8 +9,10 @@ from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.exceptions import DeclaredException
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Objects, Wanted
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 from reconciler.system import clock
+
+NO_MINIMUMS: Mapping[Key | None, frozenset[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Section:
         wanted: by part, what is declared; parts that are not declared are absent.
         prune: whether the section is authoritative: what is not listed is deleted.
         own: whether the target's own document declares some of it, and not only its profiles and sets.
+        at_least: by item, the fields that may be stricter on the service; of a section of fields, without an item.
     """
 
     target: Target
@@ -30,6 +33,12 @@ class Section:
     wanted: Mapping[str, Wanted]
     prune: bool = False
     own: bool = field(default=True, compare=False)
+    at_least: Mapping[Key | None, frozenset[str]] = field(default_factory=lambda: NO_MINIMUMS)
+
+    @property
+    def minimums(self) -> list[list[str]]:
+        """Each item that has minimums with these fields, in an order that depends on nothing else."""
+        return sorted([str(name or ""), *sorted(fields)] for name, fields in self.at_least.items())
 
 
 @dataclass(frozen=True, slots=True)

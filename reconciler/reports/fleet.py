@@ -32,6 +32,7 @@ from reconciler.model.item import ACTIONS, ChangedBy, Finding, address_of
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted, listed
+from reconciler.reports.audit import NO_AUTHORS, AuditTable, Authors, tables
 from reconciler.reports.fleet_page import (
     AgedDifference,
     Division,
@@ -60,6 +61,9 @@ MAX_LISTED_RUNS = 60
 
 MAX_NAMED_TARGETS = 3
 """How many targets of an entry are named."""
+
+MAX_AUDIT_ROWS = 100
+"""How many rows of each table for an audit are shown; the CSV of `--report audit=DIR` has all."""
 
 MAX_NAMED_TEAMS = 3
 """How many of the teams that lack a section are named."""
@@ -100,13 +104,14 @@ def plan(saved: RunDocument, style: Style) -> str:
     return page(saved, with_run(None, saved), style)
 
 
-def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> str:
+def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE, authors: Authors = NO_AUTHORS) -> str:
     """Return a page about a run and earlier runs.
 
     Args:
         saved: the plan of the run.
         history: the runs, this one included.
         style: has the links of the page.
+        authors: of the exceptions.
     """
     links, view = links_of(saved, style), fleet_page(saved, history)
     target_links, put_back = _TargetLinks(saved, links), [*saved.findings("restored")]
@@ -137,6 +142,7 @@ def page(saved: RunDocument, history: History, style: Style = PLAIN_STYLE) -> st
         ages=AGE_NAMES,
         age_rows=[(ages.section, ages.numbers, _day(ages.oldest)) for ages in view.ages],
         exceptions=[*_exceptions(view.exceptions, target_links, links)],
+        tables=[*_audit_tables(saved, authors)],
         applies=None if view.applies is None else [*_applies(view.applies, links)],
         coverage=[*_coverage(view)],
         whole=WHOLE_TARGET,
@@ -310,6 +316,24 @@ def _exceptions(
             links.origin(exception.origin),
             target_links.where(ending.targets),
         )
+
+
+def _audit_tables(saved: RunDocument, authors: Authors) -> Iterator[tuple[str, str, AuditTable, int]]:
+    """Yield the tables for an audit: an ID, a heading, the first rows as people read them, and how many rows follow."""
+    headings = {
+        "exceptions": "All exceptions",
+        "access": "Access that no manifest declares",
+        "adopted": "Adopted: live before an apply recorded it",
+    }
+    for table in tables(saved, authors):
+        if table.name in headings and table.rows:
+            shown = [tuple("" if cell is None else escaped(str(cell)) for cell in row) for row in table.rows]
+            yield (
+                table.name,
+                headings[table.name],
+                table._replace(rows=tuple(shown[:MAX_AUDIT_ROWS])),
+                max(len(shown) - MAX_AUDIT_ROWS, 0),
+            )
 
 
 def _end_text(days: int) -> str:

@@ -137,5 +137,5 @@ def _quotable(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(float(value))
+def _number(figure: float) -> str:
+    return str(int(figure)) if figure == int(figure) else repr(float(figure))

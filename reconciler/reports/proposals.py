@@ -99,10 +99,10 @@ def _keeper(board: Board, place: ProposalTarget, **narrowed: str) -> Keeper:
     query = _query(state="opened", source_branch=place.branch, **narrowed)
     user = cache(partial(own_user, board))
 
-    def is_ours(record: Record) -> bool:
-        author = record.get("author")
-        own = record.get("project_id")
-        is_own = isinstance(own, int) and record.get("source_project_id") == own
+    def is_ours(merge_request: Record) -> bool:
+        author = merge_request.get("author")
+        own = merge_request.get("project_id")
+        is_own = isinstance(own, int) and merge_request.get("source_project_id") == own
         return is_own and isinstance(author, dict) and author.get("id") == user()
 
     return Keeper(board, "merge request", f"{place.url}/merge_requests", f"?{query}", "iid", is_ours)

@@ -137,8 +137,8 @@ def _numbered(state: SandboxState, items: Sequence[I]) -> dict[int, I]:
 
 def _number_sections(state: SandboxState, owner: Owner) -> None:
     """Assign the missing IDs of the items in its sections, and their numbers within the owner."""
-    for section in sections():
-        data = getattr(owner, section.name, None)
+    held = vars(owner)
+    for data in [held[section.name] for section in sections() if held.get(section.name)]:
         items = [item for item in data if isinstance(item, StoredItem)] if isinstance(data, list) else []
         _numbered(state, items)
         counted = [item for item in items if isinstance(item, CountedItem)]

@@ -32,8 +32,7 @@ from reconciler.document.document import PLAN, REPORT, Head
 from reconciler.document.stored import StoredPlan, StoredReport
 from reconciler.errors import ConfigurationError
 from reconciler.manifests.documents import DOCUMENTS, LEVEL_OF, LEVELS_OF
-from reconciler.manifests.layers import PRUNE, UNMANAGED
-from reconciler.manifests.locks import ALL
+from reconciler.manifests.layers import ALL, PRUNE, UNMANAGED
 from reconciler.model.item import DATA
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource

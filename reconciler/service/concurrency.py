@@ -297,8 +297,10 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._begin()
 
     def _learn(self, sent: Sent, seconds: float) -> None:
+        # Two readings of a coarse clock may be equal: no slowness follows from them.
         if seconds <= 0:
             return
+        # Sent under another limit: it shows what is usual for a route that is new, and nothing about this limit.
         if self._before is None or sent.round < self._round:
             self._usual.setdefault(sent.route, (seconds / self._slowness, 1))
         if sent.round < self._round:
@@ -382,6 +384,7 @@ class AdaptiveLimit(ConcurrencyLimit):
             self._keep(load)
             self._try(LEAP)
             return
+        # The service worked on fewer requests than were in flight, and the rest waited: the leap goes back to as many.
         worked_on = former_load.in_flight * gain
         enough = next((rung for rung in range(rung_below, self._rung) if LADDER[rung] >= worked_on), self._rung)
         self._move(enough)
@@ -399,6 +402,7 @@ class AdaptiveLimit(ConcurrencyLimit):
             self._try(1)
 
     def _compare_lower(self, rung_above: int, former_load: Load, load: Load) -> None:
+        # A service under strain is relieved even at the price of throughput, if its responses become quicker for that.
         quicker = load.slowness <= former_load.slowness * sqrt(load.in_flight / former_load.in_flight)
         if load.worked_on * GAIN >= former_load.worked_on or (former_load.slowness > TOO_SLOW and quicker):
             self._keep(load)

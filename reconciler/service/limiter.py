@@ -79,6 +79,7 @@ class Limiter:
                     continue
                 if seconds > self._max_wait and reason is not Wait.OWN_RATE:
                     self._refuse(request, reason, seconds)
+            # Without the lock: the responses of other threads are recorded meanwhile, and may change the reason.
             self.pause(request, reason, seconds)
 
     def release(self, sent: Sent, status: int | None, headers: Mapping[str, str]) -> None:
@@ -133,6 +134,7 @@ class Limiter:
             f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)
+        # Every thread ends: each of their requests would meet the same wait.
         self._stop.set()
         self._changed.notify_all()
         self._raise_refusal(request)

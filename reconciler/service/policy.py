@@ -161,11 +161,13 @@ def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
     """
     if error.status == CONFLICT:
         return min(policy.tries, TRIES_OF_CONFLICTS)
+    # Before the first response, a wrong URL is as likely as a service that is down: the user hears of it soon.
     return min(policy.tries, policy.first_tries) if isinstance(error, Unreachable) and not heard else policy.tries
 
 
 def backoff(policy: Policy, tries: int, random: Random) -> float:
     """Return the seconds to wait after this many tries: random, up to a bound that doubles each time."""
+    # Random from 0, so that threads which were refused together do not come back together.
     return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
 
 

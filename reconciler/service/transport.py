@@ -198,6 +198,7 @@ class _Stream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         timeout = self._deadline.within(timeout)
+        # Before the write: if it fails halfway, the service may have received the request.
         self._deadline.sent = True
         self._stream.write(buffer, timeout)
         self._deadline.moved(len(buffer))
@@ -238,6 +239,7 @@ class DirectTransport(httpx.BaseTransport):
 
     def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, deadline: Deadline) -> None:
         self._tls = tls
+        # The reader of responses understands HTTP/1.1 alone.
         self._tls.set_alpn_protocols(["http/1.1"])
         self._proxy = proxy
         self._deadline = deadline

@@ -231,7 +231,7 @@ select: {projects: [acme/api, acme/lib]}  # 24
 
 
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

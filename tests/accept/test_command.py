@@ -84,6 +84,7 @@ def with_allow(cli_runner: CliRunner, values: dict[str, bool]) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_one_boolean_of_one_project_becomes_a_document_of_six_lines(seven: CliRunner) -> None:
     with_allow(seven, {"api": True})
     ended = seven("accept")
@@ -100,6 +101,7 @@ def test_one_boolean_of_one_project_becomes_a_document_of_six_lines(seven: CliRu
     assert seven("plan --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 def test_the_same_boolean_of_all_seven_is_one_line_of_the_profile(seven: CliRunner) -> None:
     with_allow(seven, dict.fromkeys(SEVEN, True))
     assert seven("accept --diff --target acme/api").out.startswith("--- /dev/null\n+++ b/manifests/acme/api.yaml\n")
@@ -123,6 +125,7 @@ def test_the_same_boolean_of_all_seven_is_one_line_of_the_profile(seven: CliRunn
     assert seven("accept --diff --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", [name for name in KINDS if (EXAMPLES / f"{name}.yaml").is_file()])
 def test_what_the_example_of_a_kind_declares_otherwise_is_accepted(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str, kind: str
@@ -167,6 +170,7 @@ spec: {milestones: {m1: {state: active}}, job_token_scope: {projects: [acme/api]
 """
 
 
+@pytest.mark.untraced
 def test_a_document_with_a_warning_is_changed_like_any_other(seven: CliRunner) -> None:
     seven.write("manifests/api.yaml", MISSPELT)
     with_allow(seven, {"api": True})
@@ -177,6 +181,7 @@ def test_a_document_with_a_warning_is_changed_like_any_other(seven: CliRunner) -
     assert (seven.folder / "manifests/api.yaml").read_text() == MISSPELT.replace("false", "true")
 
 
+@pytest.mark.untraced
 def test_what_a_lock_or_a_template_holds_is_told(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/locked.yaml", LOCKED)
     cli_runner.write("manifests/lib.yaml.j2", TEMPLATE)

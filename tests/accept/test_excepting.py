@@ -57,6 +57,7 @@ def fleet(cli_runner: CliRunner, number: int, **more: Any) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_a_new_lock_is_brought_into_an_old_fleet_by_one_command(cli_runner: CliRunner) -> None:
     fleet(cli_runner, 30, job_token_scope=SCOPE)
     cli_runner.write("manifests/baseline.yaml", LOCKED)
@@ -106,6 +107,7 @@ spec:
     assert cli_runner("plan -v").err.count("warning: ") == 30
 
 
+@pytest.mark.untraced
 def test_of_a_selection_only_its_own_locks_count(cli_runner: CliRunner) -> None:
     """The others are for their own teams to mend: a template that breaks one, and a section that is not looked at."""
     fleet(cli_runner, 4, job_token_scope=SCOPE)
@@ -187,6 +189,7 @@ spec: {milestones: {renamed: {renamed_from: old}}}
 """
 
 
+@pytest.mark.untraced
 def test_each_difference_has_an_exception_of_its_own_kind(cli_runner: CliRunner) -> None:
     live = {
         "job_token_scope": {**SCOPE, "inbound_enabled": True},

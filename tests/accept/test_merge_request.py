@@ -74,6 +74,7 @@ def compared(before: str, after: str) -> list[str]:
     return spans
 
 
+@pytest.mark.untraced
 def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
     mine = Path("manifests/project.yaml").read_text()
     requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST, OPEN]
@@ -153,6 +154,7 @@ def test_exceptions_are_proposed_with_their_end_and_reason(cli_runner: CliRunner
     assert "until: 2099-03-01, reason: OPS-12}" in on_branch(cli_runner)["files"]["manifests/project.yaml"]
 
 
+@pytest.mark.untraced
 def test_nothing_to_accept(cli_runner: CliRunner) -> None:
     accept(cli_runner)
     live(cli_runner, "2026-12-31")
@@ -298,6 +300,7 @@ def test_a_proposal_that_was_rebased_or_merged_as_it_is_gets_the_next_one(cli_ru
     assert on_branch(cli_runner)["parent"] == main["id"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("match", ["commits", "merge_requests"])
 def test_a_lost_answer_is_looked_for(cli_runner: CliRunner, match: str) -> None:
     cli_runner.sandbox.set_faults([f"reset-after,method=POST,match={match}"])

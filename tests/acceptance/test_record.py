@@ -21,6 +21,7 @@ for user in ("ada", "bob"):
 """
 
 
+@pytest.mark.untraced
 def test_a_recording_of_any_client_plays_and_has_no_secrets(sandbox: Sandbox, tmp_path: Path) -> None:
     state = a_small_service("deployed")
     state["users"][1]["emails"] = ["ada@corp.test"]

@@ -109,6 +109,7 @@ EDITS: list[dict[str, Any]] = [
 """Of the requests of a plan's changes, one each."""
 
 
+@pytest.mark.untraced
 def test_an_edited_plan_is_refused_although_its_checksum_fits(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     content = json.loads((cli_runner.folder / "plan.json").read_text())
@@ -127,6 +128,7 @@ def test_an_edited_plan_is_refused_although_its_checksum_fits(cli_runner: CliRun
 NO_LIST = "There is no inventory yet. Until the first apply, removing an object from the manifests does not delete it."
 
 
+@pytest.mark.untraced
 def test_instance_names_the_target_also_where_a_revision_is_compared(cli_runner: CliRunner) -> None:
     repository(cli_runner.folder).commit()
     cli_runner.write("manifests/service_accounts.yaml", INSTANCE.format("{new-bot: {}}"))

@@ -36,6 +36,7 @@ def writes(cli_runner: CliRunner) -> list[str]:
     return [f"{entry['method']} {entry['target'].rpartition('/')[2]}" for entry in log if entry["method"] != "GET"]
 
 
+@pytest.mark.untraced
 def test_a_plan_is_carried_out_and_verified_and_then_there_is_nothing_to_do(cli_runner: CliRunner) -> None:
     done = cli_runner("apply --yes")
     assert (done.code, done.out, done.err) == (0, REPORT, "")
@@ -117,6 +118,7 @@ def test_colour_is_for_terminals_unless_it_is_wanted_or_not(
     assert is_coloured("plan --color always")
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     done = cli_runner("apply --plan plan.json --yes --report json=report.json")
@@ -212,6 +214,7 @@ def test_a_plan_that_is_too_old_or_for_another_service_is_refused(cli_runner: Cl
     assert writes(cli_runner) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("age", ["24", "h", "1.5h", "-1h", "\N{ARABIC-INDIC DIGIT THREE}d", ""])
 def test_an_age_that_is_none_is_a_wrong_command_line(cli_runner: CliRunner, age: str) -> None:
     cli_runner("plan --out plan.json")
@@ -228,6 +231,7 @@ def test_a_duration_beyond_all_dates_is_a_wrong_command_line(cli_runner: CliRunn
     assert f"{option}: a duration is at most 36500d; not 99999999999999999999d" in done.err
 
 
+@pytest.mark.untraced
 def test_losing_much_must_be_meant(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(12)])
     cli_runner.project("{prune: [milestones], milestones: {m0: {}}}")
@@ -367,6 +371,7 @@ def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_create
     assert live_tokens(cli_runner) == {}
 
 
+@pytest.mark.untraced
 def test_an_undelivered_token_that_cannot_be_deleted_is_named(cli_runner: CliRunner) -> None:
     cli_runner.project(TOKENS)
     cli_runner.write(

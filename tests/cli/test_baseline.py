@@ -24,6 +24,7 @@ def change(cli_runner: CliRunner, path: str, **fields: object) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner) -> None:
     assert cli_runner("drift --report json=first.json").code == 2
     cli_runner.sandbox.clear_log()
@@ -55,6 +56,7 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
     assert cli_runner("drift --baseline third.json").code == 2, "a value that has moved once more is new"
 
 
+@pytest.mark.untraced
 def test_problems_count_like_changes_do(cli_runner: CliRunner) -> None:
     change(cli_runner, "acme/api", builds_enabled=False)
     cli_runner.project('{milestones: {"1": {}}, trigger_tokens: {a: {}}}')
@@ -74,6 +76,7 @@ def test_problems_count_like_changes_do(cli_runner: CliRunner) -> None:
     assert cli_runner("drift --baseline first.json --allow-problems").code == 0
 
 
+@pytest.mark.untraced
 def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> None:
     tokens = [{"description": name, "id": number, "owner": "ada"} for number, name in enumerate("aabc", 70)]
     cli_runner.service(trigger_tokens=tokens, milestones=[{"title": "old"}])
@@ -118,6 +121,7 @@ def test_unmanaged_objects_are_told_once_and_no_drift(cli_runner: CliRunner) -> 
     assert cli_runner("drift --baseline second.json").out == ""
 
 
+@pytest.mark.untraced
 def test_two_of_a_name_are_not_one_of_it(cli_runner: CliRunner) -> None:
     """An object that was deleted and came back is another one, and so is a second one of its name."""
     token = {"description": "legacy", "id": 71, "owner": "ada"}

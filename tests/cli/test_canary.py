@@ -79,6 +79,7 @@ def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(
     assert cli_runner(f"apply --yes --canary {selector}").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
@@ -108,6 +109,7 @@ def test_a_change_of_the_canary_that_is_not_done_and_verified_ends_the_run(
     assert cli_runner("drift").code == 0
 
 
+@pytest.mark.untraced
 def test_a_problem_of_the_canary_ends_the_run_too_though_all_else_of_it_is_done(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults(["status=403,method=GET,match=acme%2Fweb"])
     done = cli_runner("apply --yes --canary acme/web")
@@ -140,6 +142,7 @@ def test_a_canary_that_nobody_is_or_that_cannot_be_verified_is_refused(cli_runne
     assert cli_runner.sandbox.log() == []
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_knows_labels_and_paths(cli_runner: CliRunner) -> None:
     cli_runner.write(
         "manifests/set.yaml",
@@ -228,6 +231,7 @@ WEB_DONE = 'project acme/web\n  + milestone "v1"                            done
 BOTH = "canary: 1 group, 1 project, 2 changes, verified; going on\n"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("tier", "requests", "told"),
     [
@@ -318,6 +322,7 @@ def change_two(cli_runner: CliRunner, fault: str) -> None:
     cli_runner.sandbox.set_faults([f"{fault},method=PUT"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("verify", "counts"), [("", "Applied: 4 created, 2 updated. "), ("--no-verify", "Applied: 1 failed, 5 skipped. ")]
 )
@@ -419,6 +424,7 @@ def test_a_group_that_gives_up_a_name_for_the_sake_of_the_canary_goes_along(cli_
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_a_canary_deletes_last_what_projects_outside_of_it_name(cli_runner: CliRunner, is_refused: bool) -> None:
     """The branch rule of the group goes once no approval rule is for it alone, or stays."""

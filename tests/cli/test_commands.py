@@ -15,6 +15,7 @@ from reconciler.reports import FORMATS
 from tests.cli_runner import CliRunner
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_and_every_option_is_explained_with_an_example(name: str, cli_runner: CliRunner) -> None:
     done = cli_runner(f"{name} --help")
@@ -37,6 +38,7 @@ def test_the_short_help_of_every_command_fits_on_a_screen_with_one_example(name:
     assert lines[-1] == f"Everything: reconciler {name} --help"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", ["validate", "doctor", "apply", "plan"])
 def test_help_offers_the_formats_that_the_command_takes(name: str, cli_runner: CliRunner) -> None:
     offered = cli_runner(f"{name} --help").out.partition("--format [")[2].partition("]")[0].split("|")

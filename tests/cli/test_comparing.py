@@ -125,6 +125,7 @@ def test_the_outcomes_of_two_reports(cli_runner: CliRunner) -> None:
     ]
 
 
+@pytest.mark.untraced
 def test_what_reads_alike_for_three_targets_is_shown_once(cli_runner: CliRunner) -> None:
     (cli_runner.folder / "manifests/project.yaml").unlink()
     document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {milestones: {a: {}%s}}\n"
@@ -157,6 +158,7 @@ def test_what_reads_alike_for_three_targets_is_shown_once(cli_runner: CliRunner)
     assert "<summary>3 projects (<code>acme/api&#44; acme/lib and 1 more</code>), each: 1 new</summary>" in note
 
 
+@pytest.mark.untraced
 def test_two_objects_of_a_name_and_lists_within(cli_runner: CliRunner) -> None:
     epics = {
         "path": "acme",

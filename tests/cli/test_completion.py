@@ -143,6 +143,7 @@ def test_branches_and_tags_are_known_to_since(cli_runner: CliRunner) -> None:
     assert asked("reconciler plan --since", "v") == ["v1"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "name",
     [

@@ -42,6 +42,7 @@ def with_imports(cli_runner: CliRunner, **repository: object) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_no_output_and_no_file_holds_the_token_of_another_service(cli_runner: CliRunner) -> None:
     with_imports(cli_runner, fails=f"no access with {SECRET}")
     planned = cli_runner("plan --out plan.json -v")
@@ -91,6 +92,7 @@ def test_the_canary_is_created_first_and_the_rest_waits_for_its_import(cli_runne
     ]
 
 
+@pytest.mark.untraced
 def test_what_failed_is_created_by_the_next_attempt(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     with_imports(cli_runner)
     monkeypatch.delenv("GITHUB_TOKEN")
@@ -110,6 +112,7 @@ def test_what_failed_is_created_by_the_next_attempt(cli_runner: CliRunner, monke
     assert [(each["status"], each["created"]["id"]) for each in outcomes] == [("done", 104)]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("value", [None, "", " "])
 @pytest.mark.parametrize("spec", ["", 'spec: {milestones: {"1.0": {}}}'])
 def test_an_import_without_its_token_is_the_problem_of_its_target_alone(

@@ -95,6 +95,7 @@ def summary(runner: CliRunner, command: str = "plan --format json") -> dict[str,
     return numbers
 
 
+@pytest.mark.untraced
 def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepared: CliRunner) -> None:
     planned = prepared("plan --out plan.json")
     assert (planned.code, planned.err) == (0, "")
@@ -176,6 +177,7 @@ def said(ended: Ended) -> str:
     return ended.out + ended.err
 
 
+@pytest.mark.untraced
 def test_every_format_shows_what_is_excepted(prepared: CliRunner) -> None:
     assert (
         '- `project acme/api`: `milestone "2026.12", not created`: '
@@ -334,6 +336,7 @@ def test_a_rest_that_would_be_wrong_without_the_excepted_field_is_a_problem_that
     )
 
 
+@pytest.mark.untraced
 def test_settings_that_are_planned_again_after_their_group_keep_their_excepted_fields(
     cli_runner: CliRunner, dialect: str
 ) -> None:

@@ -38,6 +38,7 @@ READS = (
 )
 
 
+@pytest.mark.untraced
 def test_the_changes_and_problems_of_a_plan_in_one_number(cli_runner: CliRunner) -> None:
     assert codes(cli_runner, *READS) == dict(zip(READS, (0, 0, 2, 2, 2, 2), strict=True))
     sicken(cli_runner)
@@ -49,6 +50,7 @@ def test_the_changes_and_problems_of_a_plan_in_one_number(cli_runner: CliRunner)
     assert codes(cli_runner, *(f"{line} --nonsense" for line in READS)) == {f"{line} --nonsense": 64 for line in READS}
 
 
+@pytest.mark.untraced
 def test_a_plan_with_problems_is_saved_shown_merged_and_applied(cli_runner: CliRunner) -> None:
     sicken(cli_runner)
     assert codes(cli_runner, "plan --out plan.json", "show plan.json", "show plan.json --allow-problems") == {
@@ -68,6 +70,7 @@ def test_a_plan_with_problems_is_saved_shown_merged_and_applied(cli_runner: CliR
     assert codes(cli_runner, *allowed) == dict.fromkeys(allowed, 0)
 
 
+@pytest.mark.untraced
 def test_an_apply_is_an_error_only_if_nothing_was_begun(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
     begun = cli_runner("apply --yes --allow-problems")
@@ -80,6 +83,7 @@ def test_an_apply_is_an_error_only_if_nothing_was_begun(cli_runner: CliRunner) -
     assert (stale.code, "1 stale" in stale.out) == (3, True)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("status", "writes", "signal", "code"),
     [

@@ -54,6 +54,7 @@ def ages() -> list[tuple[str, str, list[str]]]:
     return [(row[2], row[7], [page["targets"][each] for each in row[10]]) for row in page["rows"]]
 
 
+@pytest.mark.untraced
 def test_each_difference_keeps_its_age_whatever_later_runs_look_at(cli_runner: CliRunner) -> None:
     done = cli_runner(f"drift {REPORT}")
     assert (done.code, done.err) == (2, "")

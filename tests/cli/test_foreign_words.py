@@ -21,9 +21,12 @@ plan -target=acme/api
 plan -out=plan.json
 plan -x
 plan -xyz
+plan --dry-runn
+plan --outpt
+apply --auto-aprove
 show --target acme/api
 """
-"""Command lines in the order of other tools, and two that no tool has."""
+"""Command lines in the order of other tools, two that no tool has, and misspelt options."""
 
 ENTRIES = """\
 40 | no one | No one | no access | 0 | Maintainer | maintainers | Developers + Maintainers | owner | guest | "@ada" | "@" | ada | 7 | true

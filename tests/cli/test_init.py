@@ -201,6 +201,7 @@ delete the others
     assert {"acme.set.yaml", "partners.set.yaml", "partners.yaml"} <= {*contents(Path("manifests"))}
 
 
+@pytest.mark.untraced
 def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: CliRunner) -> None:
     assert cli_runner("init --group acme").err.splitlines()[-6:] == [
         *MUST_BE_THERE,
@@ -234,6 +235,7 @@ def test_the_next_steps_lead_from_an_empty_folder_to_an_empty_plan(cli_runner: C
     assert git.git("ls-remote", "origin").endswith("\trefs/heads/reconciler/applied")
 
 
+@pytest.mark.untraced
 def test_a_repository_that_says_where_its_inventory_is_needs_no_remote_for_it(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +293,7 @@ def test_a_messy_fleet_is_told_in_numbers_and_what_is_written_is_warned_of_by_no
         assert "warning" not in cli_runner(command).err
 
 
+@pytest.mark.untraced
 def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_runner: CliRunner) -> None:
     mine = {
         ".gitlab-ci.yml": "mine: {script: [make]}\n",

@@ -108,6 +108,7 @@ def test_a_merge_request_is_compared_with_its_target_and_other_plans_with_what_w
     assert cli_runner("plan").code == 0
 
 
+@pytest.mark.untraced
 def test_a_plan_of_the_default_branch_comes_with_the_pipeline_that_applies_it(
     cli_runner: CliRunner, job: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +269,7 @@ def test_what_is_committed_below_the_folder_is_in_no_artifact_and_is_no_baseline
     assert "report.json" not in written()
 
 
+@pytest.mark.untraced
 def test_who_starts_a_job_is_told_the_variable_that_permits_deletions(
     cli_runner: CliRunner, job: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def applied(cli_runner: CliRunner, name: str) -> str:
     return report
 
 
+@pytest.mark.untraced
 def test_the_log_shows_the_last_applies(cli_runner: CliRunner, recorder: Recorder) -> None:
     none = cli_runner("log")
     assert (none.code, none.out, none.err) == (0, "No apply is recorded yet.\n", "")

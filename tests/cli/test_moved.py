@@ -79,6 +79,7 @@ def test_a_group_that_has_moved_is_treated_like_a_project(
         assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("follow", ["", "--follow-moved"])
 def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunner, follow: str) -> None:
     doomed = "acme/api-deletion_scheduled-100"
@@ -103,6 +104,7 @@ def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunn
     assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("follow", ["", "--follow-moved"])
 def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliRunner, follow: str) -> None:
     with Client(cli_runner.sandbox.api_url, "ada-token") as ada:

@@ -67,6 +67,7 @@ def test_what_a_chat_gets(cli_runner: CliRunner, chat: Canned, monkeypatch: pyte
     ]
 
 
+@pytest.mark.untraced
 def test_drift_notifies_only_if_the_state_has_changed(cli_runner: CliRunner, chat: Canned) -> None:
     drift = "drift --baseline known.json --report json=today.json"
     assert cli_runner(drift).code == 2
@@ -91,6 +92,7 @@ def test_drift_notifies_only_if_the_state_has_changed(cli_runner: CliRunner, cha
     assert texts(chat) == []
 
 
+@pytest.mark.untraced
 def test_what_a_run_does_not_look_at_is_not_gone(cli_runner: CliRunner, chat: Canned) -> None:
     cli_runner.project("{milestones: {a: {}}, trigger_tokens: {t: {}}}", "acme/lib", "manifests/lib.yaml")
     assert cli_runner("drift --report json=known.json").code == 2

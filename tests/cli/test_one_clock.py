@@ -38,6 +38,7 @@ def excepted(cli_runner: CliRunner, until: object) -> None:
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("until", "warning"),
     [
@@ -59,6 +60,7 @@ def test_an_exception_ends_on_the_service_s_day(
     assert [line for line in cli_runner(command).err.splitlines() if "this exception" in line] == told
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("until", "counts"), [(YESTERDAY, False), (TODAY, True)])
 @pytest.mark.parametrize("command", ["plan", "apply --yes"])
 def test_a_permission_of_the_repository_ends_on_the_service_s_day(
@@ -91,6 +93,7 @@ def redated(file: str, at: datetime) -> None:
     Path(file).write_text(with_checksum(content | {"created_at": at.strftime("%Y-%m-%dT%H:%M:%SZ")}))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("hours", "refusal"),
     [
@@ -106,6 +109,7 @@ def test_a_plan_is_as_old_as_the_service_says(cli_runner: CliRunner, hours: int,
     assert (done.code, refusal in done.err) == (1, True), done.err
 
 
+@pytest.mark.untraced
 def test_the_history_of_a_fleet_page_goes_by_the_service_s_clock(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {v1: {}}}")
     assert cli_runner("drift --report fleet=fleet.html").err == ""
@@ -129,6 +133,7 @@ def test_a_token_expires_by_the_service_s_clock(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_a_canary_is_as_long_as_the_service_says(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {v1: {}}}")
     assert cli_runner("apply --yes --canary acme/api --report json=report.json").code == 0

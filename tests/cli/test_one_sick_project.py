@@ -29,6 +29,7 @@ def titles(cli_runner: CliRunner) -> list[list[str]]:
     return [[each["title"] for each in project["milestones"]] for project in cli_runner.sandbox.state()["projects"][:3]]
 
 
+@pytest.mark.untraced
 @SICK
 def test_what_differs_is_planned_applied_and_seen_beside_a_sick_project(
     cli_runner: CliRunner, sickness: str, reason: str
@@ -57,6 +58,7 @@ def test_what_differs_is_planned_applied_and_seen_beside_a_sick_project(
     assert (cli_runner("apply --yes").code, titles(cli_runner)) == (0, [["v1"], ["v1"], []])
 
 
+@pytest.mark.untraced
 @SICK
 def test_a_project_that_turns_sick_after_the_plan_fails_alone(
     cli_runner: CliRunner, sickness: str, reason: str

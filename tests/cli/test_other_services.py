@@ -105,6 +105,7 @@ RULES = "registry/protection/repository/rules"
 PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
 
 
+@pytest.mark.untraced
 def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(
     cli_runner: CliRunner, service: Between
 ) -> None:
@@ -195,6 +196,7 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(cli_runner: Cl
     )
 
 
+@pytest.mark.untraced
 def test_rules_of_before_a_rename_are_declared_changed_kept_and_exported(
     cli_runner: CliRunner, service: Between
 ) -> None:

@@ -116,6 +116,7 @@ def test_what_is_shown_is_not_overwritten(cli_runner: CliRunner) -> None:
     assert cli_runner("show report.json --format codequality").code == 64
 
 
+@pytest.mark.untraced
 def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: CliRunner) -> None:
     cli_runner.write("file", "")
     more = "--report json=file/below --report html=new/report.html --report text=/dev/full"
@@ -198,6 +199,7 @@ def test_other_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert Path("/dev/stdout").is_symlink()
 
 
+@pytest.mark.untraced
 def test_reports_link_to_what_the_job_or_the_configuration_tells(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
 ) -> None:

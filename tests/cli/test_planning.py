@@ -55,6 +55,7 @@ def test_a_plan_can_tell_by_its_exit_code_that_changes_are_pending(cli_runner: C
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 def test_drift_exits_with_2_and_is_quiet_when_in_order(cli_runner: CliRunner) -> None:
     done = cli_runner("drift --report json=drift.json")
     assert (done.code, done.out, done.err) == (2, PLAN, "")
@@ -118,6 +119,7 @@ def test_with_verbose_unmanaged_objects_and_requests_are_named(cli_runner: CliRu
     assert "GET projects/acme%2Fapi/milestones 200, " in done.err
 
 
+@pytest.mark.untraced
 def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": "live"}, {"title": "old"}])
     cli_runner.project(
@@ -346,6 +348,7 @@ def test_users_and_targets_known_by_number_are_rendered_too(cli_runner: CliRunne
     assert cli_runner("render").out == (cli_runner.folder / "manifests/project.yaml").read_text()
 
 
+@pytest.mark.untraced
 def test_templates_get_their_values_from_files_and_the_command_line(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +405,7 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     )
 
 
+@pytest.mark.untraced
 def test_a_pair_that_the_service_would_refuse_is_told_with_the_values_that_are_live(cli_runner: CliRunner) -> None:
     live = {"retain_approvals_on_push": True, "selective_code_owner_removals": True}
     cli_runner.service(merge_request_approval_settings=live)

@@ -234,6 +234,7 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("line", ["--target acme/team/*", "--exclude acme/team"])
 def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, dialect: str, line: str) -> None:
     service(cli_runner, dialect)
@@ -427,6 +428,7 @@ def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_m
     assert told(done)[0].startswith("! project acme/api: is the same project as project 100 (")
 
 
+@pytest.mark.untraced
 def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_labels(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["groups"][0]["visibility"] = "public"
@@ -485,6 +487,7 @@ def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, di
     )
 
 
+@pytest.mark.untraced
 def test_what_a_failed_creation_held_up_is_planned_again(cli_runner: CliRunner, dialect: str) -> None:
     service(cli_runner, dialect)
     write(cli_runner, TEAM, API, "Project acme/api\nspec: {milestones: {x: {}}}")

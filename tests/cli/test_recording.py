@@ -54,6 +54,7 @@ def line(name: str, number: int, at: str) -> ObjectLine:
     return ObjectLine(API, "milestones", "milestones", name, number, at)
 
 
+@pytest.mark.untraced
 def test_an_apply_records_what_is_live_and_a_revert_takes_it_back(user: User) -> None:
     commit = user.git.commit()
     assert user.run("plan --out plan.json").code == 0
@@ -100,6 +101,7 @@ def test_an_apply_without_changes_and_without_new_lines_is_not_recorded(user: Us
     assert user.stored() == before
 
 
+@pytest.mark.untraced
 def test_a_deletion_by_absence_is_stale_once_the_list_has_changed(user: User) -> None:
     user.run.project("{milestones: {old: {}, gone: null}}")
     commit = user.git.commit()
@@ -185,6 +187,7 @@ def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> N
     assert user.run("revert applied.json --yes --no-inventory").code == 0
 
 
+@pytest.mark.untraced
 def test_a_target_of_which_only_the_path_is_known_is_asked_for_its_number_once(user: User) -> None:
     user.run.project("{trigger_tokens: {nightly: {}}}")
     commit = user.git.commit()
@@ -208,6 +211,7 @@ def test_what_nothing_verifies_is_recorded_though_the_list_was_read_before(user:
     assert [each.name for each in user.stored().inventory.objects.values()] == ["nightly"]
 
 
+@pytest.mark.untraced
 def test_a_target_that_is_only_tried_again_and_declared_no_more_keeps_what_is_listed(user: User) -> None:
     user.git.commit()
     user.run.sandbox.set_faults(["status=403,method=POST,match=/milestones"])
@@ -221,6 +225,7 @@ def test_a_target_that_is_only_tried_again_and_declared_no_more_keeps_what_is_li
     assert (tried.code, now.objects, now.targets) == (3, before.objects, before.targets)
 
 
+@pytest.mark.untraced
 def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) -> None:
     user.run.project("{trigger_tokens: {nightly: {}}}")
     user.git.commit()
@@ -229,6 +234,7 @@ def test_a_target_whose_number_cannot_be_read_waits_for_a_later_run(user: User) 
     assert (user.stored().inventory.objects, user.stored().inventory.targets) == ({}, {})
 
 
+@pytest.mark.untraced
 def test_an_old_plan_deletes_nothing_that_newer_manifests_declare_again(user: User) -> None:
     user.run.project("{milestones: {new: {}, old: {}}}")
     user.git.commit()

@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.cli_runner import BREAK, CliRunner
 from tests.states import a_small_service
 
@@ -25,6 +27,7 @@ def holding(cli_runner: CliRunner, number: int, *projects: int) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_a_permission_of_the_repository_counts_until_its_last_day(cli_runner: CliRunner) -> None:
     holding(cli_runner, 12, 0)
     cli_runner.project(PRUNED)
@@ -95,6 +98,7 @@ def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRu
     assert cli_runner("show plan.json").out == done.out
 
 
+@pytest.mark.untraced
 def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(cli_runner: CliRunner) -> None:
     holding(cli_runner, 12, 0)
     cli_runner.project(PRUNED)
@@ -116,6 +120,7 @@ def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(cli_runner: CliR
     assert len(written(cli_runner)) == 12
 
 
+@pytest.mark.untraced
 def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> None:
     holding(cli_runner, 9, 0, 1, 2, 3)
     for name in ("acme/api", "acme/lib", "acme/web", "acme/tools/cli"):

@@ -20,6 +20,7 @@ def take(cli_runner: CliRunner, *titles: str) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_only_what_failed_is_planned_and_applied_again(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     take(cli_runner, "taken")
@@ -169,6 +170,7 @@ def apply_with_room(cli_runner: CliRunner, line: str, *, writes: int) -> Ended:
         return cli_runner(line)
 
 
+@pytest.mark.untraced
 def test_a_disk_that_fills_up_under_the_journal_ends_the_run_and_loses_no_result(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {a: {}, b: {}, c: {}, d: {}}}")
     done = apply_with_room(cli_runner, "apply --yes --journal journal", writes=2)

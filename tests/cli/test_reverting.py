@@ -83,6 +83,7 @@ def project(cli_runner: CliRunner) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.untraced
 def test_an_apply_is_reverted_as_planned(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.clear_log()
     planned = cli_runner("revert applied.json --out back.json --allow-deletes 3")
@@ -102,6 +103,7 @@ def test_an_apply_is_reverted_as_planned(cli_runner: CliRunner) -> None:
     assert [each["description"] for each in tokens] == ["deploy", "legacy"]
 
 
+@pytest.mark.untraced
 def test_a_revert_is_reverted_by_its_own_report(cli_runner: CliRunner) -> None:
     after = essence(project(cli_runner))
     done = cli_runner("revert applied.json --yes --tokens-to tokens --report json=back.json --journal journal")
@@ -160,6 +162,7 @@ def test_a_way_back_that_is_refused_is_shown(cli_runner: CliRunner) -> None:
     assert done.err == f"{shown}reconciler: the plan is refused, and nothing was changed: {refused}\n"
 
 
+@pytest.mark.untraced
 def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> None:
     url = cli_runner.sandbox.api_url
     done = cli_runner(f"revert applied.json --api-url {url.replace('127.0.0.1', 'localhost')}")
@@ -167,6 +170,7 @@ def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> Non
     assert "applied.json: the report is about" in done.err
 
 
+@pytest.mark.untraced
 def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner) -> None:
     before(cli_runner)
     cli_runner.project("{milestones: {new: {}}}")
@@ -178,6 +182,7 @@ def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner
     assert done.out.splitlines()[-1].startswith("Reverted: 2 deleted. ")
 
 
+@pytest.mark.untraced
 def test_a_report_of_nothing_leaves_nothing_to_revert(cli_runner: CliRunner) -> None:
     assert cli_runner("apply --yes --report json=nothing.json").code == 0
     cli_runner.sandbox.clear_log()
@@ -185,6 +190,7 @@ def test_a_report_of_nothing_leaves_nothing_to_revert(cli_runner: CliRunner) -> 
     assert (done.code, done.err, cli_runner.sandbox.log()) == (0, "", [])
 
 
+@pytest.mark.untraced
 def test_a_project_that_has_moved_is_not_written_to(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     state["projects"][0] |= {"path": "acme/moved", "renamed_from": ["acme/api"]}
@@ -211,6 +217,7 @@ def test_a_report_that_was_edited_is_refused(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_a_target_that_was_created_is_never_deleted(cli_runner: CliRunner) -> None:
     head = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/fresh}\n"
     cli_runner.write("manifests/project.yaml", f"{head}create: {{}}\nspec: {{milestones: {{a: {{}}}}}}\n")

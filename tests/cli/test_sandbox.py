@@ -36,6 +36,7 @@ def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
     process.stderr.close()
 
 
+@pytest.mark.untraced
 def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(cli_runner: CliRunner) -> None:
     line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--generate", "12", "--seed", "7"]
     line += ["--workers", "2", "--cost", "0"]

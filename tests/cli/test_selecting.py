@@ -49,6 +49,7 @@ GLOBS = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("glob", GLOBS)
 def test_a_glob_matches_the_same_targets_in_every_option_and_in_sets(cli_runner: CliRunner, glob: str) -> None:
     matched, others = {*GLOBS[glob]}, {*PATHS} - {*GLOBS[glob]}
@@ -97,6 +98,7 @@ def test_a_target_or_a_label_that_nobody_has_is_an_error_before_any_is_read(cli_
     assert not any(path in entry["target"] for entry in cli_runner.sandbox.log() for path in ("groups", "projects"))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("line", ["--exclude **", "--target acme/api --exclude acme/* --exclude none"])
 def test_an_exclusion_that_leaves_nobody_is_in_order(cli_runner: CliRunner, line: str) -> None:
     told = ("--exclude none matches no target\n" if "none" in line else "") + (

@@ -187,6 +187,7 @@ def test_a_link_to_the_token_shows_nothing_of_it(
     assert "a manifest is a mapping" in cli_runner("validate").out
 
 
+@pytest.mark.untraced
 def test_other_variables_are_read(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     cli_runner.write("manifests/project.yaml.j2", TEMPLATE.replace("acme/api", "acme/lib") % "TITLE")
     cli_runner.write("token", "ada-token").chmod(0o600)
@@ -436,6 +437,7 @@ NO_TOKEN_FILE = (
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "secret",
     [
@@ -561,6 +563,7 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(cli_runner: CliRun
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("raw", "said"),
     [

@@ -67,6 +67,7 @@ def test_a_service_that_never_answers_holds_nobody(cli_runner: CliRunner, line: 
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
 
 
+@pytest.mark.untraced
 def test_a_process_ends_though_its_threads_wait_for_ever(cli_runner: CliRunner) -> None:
     del cli_runner
     asked = Semaphore(0)
@@ -79,6 +80,7 @@ def test_a_process_ends_though_its_threads_wait_for_ever(cli_runner: CliRunner) 
             assert (process.wait(), process.stderr.read()) == (130, "\nInterrupted.\n")
 
 
+@pytest.mark.untraced
 def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: CliRunner) -> None:
     cli_runner.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}", "acme/api", "manifests/api.yaml")
     os.mkfifo("gate")

@@ -57,7 +57,7 @@ class Keyboard(io.StringIO):
 class Shell:
     """The shell for one page: in a checkout, with nothing else that the page does not set up itself."""
 
-    def __init__(self, folder: Path, service: Sandbox, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, service: Sandbox, program: Path, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
         self._stack = ExitStack()
         self._code = 0
@@ -69,7 +69,7 @@ class Shell:
             shutil.copytree(ROOT / name, folder / name)
         self._set(
             HOME=str(folder),
-            PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            PATH=os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
             GIT_AUTHOR_NAME="Ada",
             GIT_AUTHOR_EMAIL="ada@example.com",
             GIT_COMMITTER_NAME="Ada",

@@ -28,9 +28,9 @@ EVERYTHING = [block for page in PAGES for block in blocks(page)]
 
 
 @pytest.fixture
-def shell(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+def shell(tmp_path: Path, sandbox: Sandbox, program: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """The shell of one page."""
-    with Shell(tmp_path, sandbox, monkeypatch) as shell:
+    with Shell(tmp_path, sandbox, program, monkeypatch) as shell:
         yield shell
 
 

@@ -143,6 +143,7 @@ def test_the_front_pages_name_the_first_commands_and_every_page() -> None:
     assert pages - {link.partition("#")[0] for link in front} == set()
 
 
+@pytest.mark.untraced
 def test_the_picture_is_as_wide_as_its_text() -> None:
     plain = re.sub(r"\x1b\[[\d;]*m", "", the_plan())
     assert max(map(len, plain.splitlines())) <= COLUMNS
@@ -196,6 +197,7 @@ def files_named_for(kind: str) -> set[str]:
     return {str(path.relative_to(ROOT)).replace(kind, "KIND") for path in found if path.suffix in {".py", ".yaml"}}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", KINDS)
 def test_adding_a_kind_takes_the_files_that_are_listed(kind: str) -> None:
     listed = re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -51,6 +51,7 @@ def test_a_branch_that_is_not_protected_is_warned_of_at_one_request(cli_runner: 
     assert examined(cli_runner) == (0, [], 1)
 
 
+@pytest.mark.untraced
 def test_of_a_branch_that_cannot_be_looked_at_nothing_is_said(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {}}")
     cli_runner.write("reconciler.yaml", "inventory: {remote: origin, branch: reconciler/other}\n")

@@ -73,6 +73,7 @@ def test_all_is_well_for_whoever_may_do_it_all(patient: Patient) -> None:
     assert patient.requests() == [*ASKED, group, *parts_of("acme/api"), record]
 
 
+@pytest.mark.untraced
 def test_the_estimate_is_what_plan_and_apply_then_take(patient: Patient) -> None:
     patient.project("acme/api", "job_token_scope: {projects: [acme/lib, acme/web]}, milestones: {one: {state: closed}}")
     patient.project("acme/lib", "trigger_tokens: {nightly: {}}, milestones: {one: {}, two: {}}")
@@ -554,6 +555,7 @@ def test_quiet_tells_only_what_is_not_well(patient: Patient) -> None:
     ]
 
 
+@pytest.mark.untraced
 def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> None:
     patient.state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
     patient.project(
@@ -634,6 +636,7 @@ def ok(about: str, said: str) -> dict[str, str]:
     return {"verdict": "ok", "about": about, "said": said, "remedy": ""}
 
 
+@pytest.mark.untraced
 def test_what_is_well_is_a_line_for_each_section(patient: Patient) -> None:
     patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
     for name in ("api", "lib", "web"):

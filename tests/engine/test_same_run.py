@@ -278,6 +278,7 @@ def planned(engine: EngineDriver, sections: tuple[Section, ...], *, is_saved: bo
     return tree(load_plan(save(saved_plan(plan)), KINDS)) if is_saved else plan
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_saved", [False, True], ids=["fresh", "saved"])
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 def test_one_apply_does_all(engine: EngineDriver, story: Story, *, is_saved: bool) -> None:
@@ -553,6 +554,7 @@ def _requests(cli_runner: CliRunner) -> list[str]:
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_saved", [False, True], ids=["fresh", "saved"])
 def test_a_new_group_takes_the_place_of_another(cli_runner: CliRunner, *, is_saved: bool) -> None:
     cli_runner.service(job_token_scope={"group_allowlist": [11]}, approval_rules=[RULE])
@@ -573,6 +575,7 @@ def test_a_new_group_takes_the_place_of_another(cli_runner: CliRunner, *, is_sav
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_saved", [False, True], ids=["fresh", "saved"])
 def test_members_of_the_group_may_stand_in_rules_of_its_new_project(cli_runner: CliRunner, *, is_saved: bool) -> None:
     cli_runner.service()

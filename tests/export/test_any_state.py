@@ -19,7 +19,7 @@ from tests.test_fewest_calls import PROJECTS
 pytestmark = pytest.mark.untraced
 
 thorough = settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

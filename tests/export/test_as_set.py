@@ -44,6 +44,7 @@ def service(dialect: str, *projects: dict[str, Any]) -> dict[str, Any]:
     return a_small_service(dialect) | {"projects": [*alike, *odd, *projects]}
 
 
+@pytest.mark.untraced
 def test_what_projects_share_is_said_once_and_the_rest_where_it_differs(cli_runner: CliRunner, dialect: str) -> None:
     cli_runner.sandbox.replace_state(service(dialect))
     sections = f"--section milestones --section trigger_tokens --section {RULES} --section job_token_scope"
@@ -104,6 +105,7 @@ select: {group: acme, exclude: [acme/lib]}
     assert contents(Path("out")) == before
 
 
+@pytest.mark.untraced
 def test_a_project_that_cannot_have_a_section_is_in_the_set_unless_it_deviates(
     cli_runner: CliRunner, dialect: str
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_messy_group_of_forty_projects_takes_two_fifths_of_the_lines(
     assert contents(Path("out")) == before
 
 
+@pytest.mark.untraced
 def test_what_a_set_prunes_is_deleted_and_what_no_manifest_can_declare_is_not(cli_runner: CliRunner) -> None:
     twice = [{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}]
     state = service("deployed", project(114, "acme/api", trigger_tokens=twice))
@@ -162,6 +165,7 @@ def test_what_a_set_prunes_is_deleted_and_what_no_manifest_can_declare_is_not(cl
     assert plan.out.startswith("Plan: 8 to delete, 2 unmanaged. ")
 
 
+@pytest.mark.untraced
 def test_what_all_but_one_have_is_in_the_profile_even_if_no_manifest_can_say_it_of_the_one(
     cli_runner: CliRunner,
 ) -> None:
@@ -214,6 +218,7 @@ def test_nothing_is_written_through_a_link(cli_runner: CliRunner, tmp_path: Path
     assert [*Path("out").iterdir()] == [Path("out/acme")]
 
 
+@pytest.mark.untraced
 def test_all_fields_are_written_if_that_is_asked_for(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed"))
     assert cli_runner("export --group acme --as-set --all-fields -o out --section milestones").code == 0
@@ -268,6 +273,7 @@ def test_each_of_several_groups_becomes_a_set_unless_another_one_contains_it(cli
     assert cli_runner(f"export {groups} --as-set -o out {sections}").out == ""
 
 
+@pytest.mark.untraced
 def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed", {"id": 121, "path": "acme/odd path"}))
     assert cli_runner(f"export --group acme --as-set -o out --section {RULES}").code == 0
@@ -277,6 +283,7 @@ def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: Cl
     assert cli_runner("drift out").code == 0
 
 
+@pytest.mark.untraced
 def test_projects_that_other_manifests_cover_are_not_in_the_set(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed"))
     theirs = cli_runner.write(

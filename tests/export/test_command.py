@@ -37,6 +37,7 @@ def _service(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_what_is_exported_plans_empty_and_is_the_same_again(cli_runner: CliRunner) -> None:
     done = cli_runner("export --group acme --user -o out")
     assert done.code == 0
@@ -47,6 +48,7 @@ def test_what_is_exported_plans_empty_and_is_the_same_again(cli_runner: CliRunne
     assert {path: path.read_text() for path in Path("out").rglob("*.yaml")} == texts
 
 
+@pytest.mark.untraced
 def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(cli_runner: CliRunner) -> None:
     file = cli_runner.write("out/payments.yaml", WRITTEN)
     done = cli_runner("export --project acme/api -o out")
@@ -98,6 +100,7 @@ def test_editors_find_the_schema_of_each_document_that_is_written(cli_runner: Cl
     assert "yaml-language-server" not in Path("mixed/acme/web.yaml").read_text()
 
 
+@pytest.mark.untraced
 def test_the_way_to_the_schema_stays_when_a_document_is_updated(cli_runner: CliRunner) -> None:
     line = "# yaml-language-server: $schema=../schemas/manifest.schema.json\n"
     document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec:\n  milestones:\n    soon: {due_date: %s}\n"
@@ -158,6 +161,7 @@ def test_names_that_no_file_can_have_get_another(cli_runner: CliRunner) -> None:
         assert cli_runner(f"drift {line.rpartition(' -o ')[2] if '-o' in line else 'manifests'}").code == 0
 
 
+@pytest.mark.untraced
 def test_what_deviates_is_accepted_into_files_that_can_be(cli_runner: CliRunner) -> None:
     awkward(cli_runner)
     cli_runner.write(

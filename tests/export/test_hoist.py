@@ -46,6 +46,7 @@ def document(path: str, spec: str, profile: str = "baseline") -> str:
     return f"{envelope}  profiles:\n    - {profile}\nspec:{spec}"
 
 
+@pytest.mark.untraced
 def test_what_all_share_is_said_once_with_placeholders_for_their_paths(cli_runner: CliRunner) -> None:
     service(cli_runner)
     files = hoisted(cli_runner, "milestones", RULES, "job_token_scope", line="--hoist=common")
@@ -105,6 +106,7 @@ def test_one_of_five_may_differ_and_says_how(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_two_of_five_are_too_many(cli_runner: CliRunner) -> None:
     other = {"milestones": [{"title": "2.0"}]}
     service(cli_runner, web=other, api=other)
@@ -115,6 +117,7 @@ def test_two_of_five_are_too_many(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_what_a_document_could_not_take_back_must_be_common_to_all(cli_runner: CliRunner) -> None:
     service(cli_runner, web={"job_token_scope": {"inbound_enabled": True, "group_allowlist": [10]}})
     files = hoisted(cli_runner, "job_token_scope")
@@ -122,6 +125,7 @@ def test_what_a_document_could_not_take_back_must_be_common_to_all(cli_runner: C
     assert files["acme/api.yaml"].endswith("    groups:\n      - acme/tools\n")
 
 
+@pytest.mark.untraced
 def test_one_of_which_a_shared_section_cannot_be_read_stays_without_the_profile(cli_runner: CliRunner) -> None:
     service(cli_runner, web={"container_registry_enabled": False})
     done = cli_runner(f"export --group acme -o out --hoist --section milestones --section {RULES}")
@@ -154,12 +158,14 @@ def test_settings_that_hold_settings_are_shared_one_by_one(cli_runner: CliRunner
     )
 
 
+@pytest.mark.untraced
 def test_a_pattern_that_is_not_below_the_project_is_shared_as_it_is(cli_runner: CliRunner) -> None:
     rule = {RULES: [{"repository_path_pattern": "acme/old/x*", "minimum_access_level_for_push": "owner"}]}
     service(cli_runner, api=rule, lib=rule, more=rule, web=rule, cli=rule)
     assert hoisted(cli_runner, RULES)["acme/api.yaml"]
 
 
+@pytest.mark.untraced
 def test_one_that_goes_by_its_number_has_no_path_to_fill_in(cli_runner: CliRunner) -> None:
     service(cli_runner, odd={RULES: []})
     files = hoisted(cli_runner, RULES)
@@ -167,6 +173,7 @@ def test_one_that_goes_by_its_number_has_no_path_to_fill_in(cli_runner: CliRunne
     assert "profiles" not in files["project-777.yaml"]
 
 
+@pytest.mark.untraced
 def test_a_profile_that_is_there_is_used_as_it_is(cli_runner: CliRunner) -> None:
     service(cli_runner)
     profile = cli_runner.write(
@@ -237,6 +244,7 @@ def test_a_profile_that_prunes_what_no_manifest_can_say_is_overruled(cli_runner:
     assert files["acme/lib.yaml"] == document("acme/lib", " {}\n")
 
 
+@pytest.mark.untraced
 def test_projects_that_have_documents_are_not_asked_to_share(cli_runner: CliRunner) -> None:
     service(cli_runner)
     text = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {}\n"

@@ -29,6 +29,7 @@ def warnings(cli_runner: CliRunner, line: str) -> list[str]:
     return done.err.splitlines()[:-1]
 
 
+@pytest.mark.untraced
 def test_a_name_that_two_have_and_dates_that_contradict_each_other(cli_runner: CliRunner) -> None:
     cli_runner.service(
         milestones=[{"title": "1", "start_date": "2026-05-01", "due_date": "2026-01-01"}],
@@ -57,6 +58,7 @@ spec:
     )
 
 
+@pytest.mark.untraced
 def test_a_pruned_section_of_which_something_is_left_out_is_pruned_no_more(cli_runner: CliRunner) -> None:
     """Otherwise, a plan would delete what the manifest cannot declare."""
     cli_runner.service(trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}])
@@ -76,6 +78,7 @@ def test_a_name_that_no_manifest_takes_is_left_out(cli_runner: CliRunner) -> Non
     ]
 
 
+@pytest.mark.untraced
 def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> None:
     cli_runner.service(container_registry_enabled=False)
     assert warnings(cli_runner, "--project acme/api") == [
@@ -86,6 +89,7 @@ def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> No
     assert "container_" not in Path("out/acme/api.yaml").read_text()
 
 
+@pytest.mark.untraced
 def test_what_several_projects_lack_is_told_once_for_each_cause(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +160,7 @@ def test_what_is_asked_for_twice_or_by_number_is_exported_once_under_its_own_nam
     ]
 
 
+@pytest.mark.untraced
 def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(cli_runner: CliRunner) -> None:
     cli_runner.service()
     cli_runner.sandbox.clear_log()
@@ -209,6 +214,7 @@ def test_an_answer_that_does_not_say_what_a_project_is_called_ends_the_export(bo
     )
 
 
+@pytest.mark.untraced
 def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: Sandbox, tmp_path: Path) -> None:
     odd = ["a: b", "it's", '"quoted"', "- list", "# no comment", "line\nbreak", "emoji \N{PARTY POPPER}", "1.10", "yes"]
     titles = [f"{odd[number % len(odd)]} {number}" for number in range(500)]
@@ -221,6 +227,7 @@ def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: San
     assert (again.written, again.warnings) == ((), ())
 
 
+@pytest.mark.untraced
 def test_nothing_secret_is_written(cli_runner: CliRunner) -> None:
     cli_runner.service(
         trigger_tokens=[{"description": "mine", "owner": "ada"}, {"description": "bobs", "owner": "bob"}]

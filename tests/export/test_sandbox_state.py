@@ -98,6 +98,7 @@ def test_an_owner_s_own_projects_stand_in_no_group(cli_runner: CliRunner) -> Non
     assert (made["groups"], [project["path"] for project in made["projects"]]) == ([], ["ada/own"])
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, dialect: str, tmp_path: Path) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
@@ -160,6 +161,7 @@ def test_a_copy_has_whom_the_rules_name(cli_runner: CliRunner, monkeypatch: pyte
     assert cli_runner("plan out") == there
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_rotates_the_tokens_that_the_service_would_rotate_and_once_only(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

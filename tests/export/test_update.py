@@ -26,6 +26,7 @@ def brought_up_to_date(cli_runner: CliRunner, text: str, **live: Any) -> str:
     return file.read_bytes().decode()
 
 
+@pytest.mark.untraced
 def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
@@ -81,6 +82,7 @@ def test_what_stands_for_two_values_is_changed_where_it_differs_and_nowhere_else
     )
 
 
+@pytest.mark.untraced
 def test_what_must_not_exist_and_what_is_pruned_stays_so(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
@@ -110,6 +112,7 @@ def test_what_must_not_exist_and_what_is_pruned_stays_so(cli_runner: CliRunner) 
     )
 
 
+@pytest.mark.untraced
 def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   job_token_scope:
@@ -139,6 +142,7 @@ def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(cli_runner: Cl
     )
 
 
+@pytest.mark.untraced
 def test_all_of_a_list_or_of_a_section_can_be_others(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
@@ -167,6 +171,7 @@ def test_all_of_a_list_or_of_a_section_can_be_others(cli_runner: CliRunner) -> N
     )
 
 
+@pytest.mark.untraced
 def test_a_list_that_was_empty_and_one_that_becomes_so(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  job_token_scope:\n    projects: []   # none\n    groups:\n      - acme   # all\n"
     assert brought_up_to_date(cli_runner, before, job_token_scope={"project_allowlist": [101]}) == (
@@ -174,6 +179,7 @@ def test_a_list_that_was_empty_and_one_that_becomes_so(cli_runner: CliRunner) ->
     )
 
 
+@pytest.mark.untraced
 def test_a_rename_that_was_not_carried_out_is_taken_back(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    # mine\n    new: {{renamed_from: old}} # first\n    other: {{}}\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "old"}, {"title": "other"}]) == (
@@ -181,6 +187,7 @@ def test_a_rename_that_was_not_carried_out_is_taken_back(cli_runner: CliRunner) 
     )
 
 
+@pytest.mark.untraced
 def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_again(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: 2026-01-01}}\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "new"}]) == (
@@ -190,6 +197,7 @@ def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_agai
     assert both.startswith(f"{HEAD}  milestones:\n    new: {{due_date: null}}\n    old:\n")
 
 
+@pytest.mark.untraced
 def test_the_first_of_several_goes_and_its_comment_stays_before_the_next(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    # on a\n    a: {{}}\n    # on b\n    b: {{}}\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}]) == (
@@ -197,6 +205,7 @@ def test_the_first_of_several_goes_and_its_comment_stays_before_the_next(cli_run
     )
 
 
+@pytest.mark.untraced
 def test_events_are_no_longer_declared_where_the_level_is_not_custom(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   notification_settings:
@@ -206,6 +215,7 @@ def test_events_are_no_longer_declared_where_the_level_is_not_custom(cli_runner:
     assert brought_up_to_date(cli_runner, before) == f"{HEAD}  notification_settings:\n    level: global\n"
 
 
+@pytest.mark.untraced
 def test_one_event_changes_and_the_others_stay(cli_runner: CliRunner) -> None:
     before = (
         f"{HEAD}  notification_settings:\n    level: custom\n    events: {{new_issue: true, failed_pipeline: false}}\n"
@@ -216,17 +226,20 @@ def test_one_event_changes_and_the_others_stay(cli_runner: CliRunner) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_lines_end_as_they_did(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones: {{}}\n".replace("\n", "\r\n")
     after = brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}])
     assert after.count("\r\n") == after.count("\n") == 10
 
 
+@pytest.mark.untraced
 def test_other_documents_of_the_file_and_its_first_marker_stay(cli_runner: CliRunner) -> None:
     before = f"---\n# top\n{HEAD}  milestones: {{b: {{state: closed}}}}\n---\n{PROFILE}spec: {{}}   # nothing yet\n"
     assert brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}]) == before.replace("closed", "active")
 
 
+@pytest.mark.untraced
 def test_what_a_profile_says_is_said_otherwise_only_where_it_must_be(cli_runner: CliRunner) -> None:
     profile = f"""{PROFILE}\
 spec:
@@ -318,6 +331,7 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(cli_runner: CliRunner) 
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -338,6 +352,7 @@ def test_a_list_of_any_layout_loses_and_gets_entries(cli_runner: CliRunner, befo
     assert brought_up_to_date(cli_runner, f"{start}{before}\n", job_token_scope=target) == f"{start}{after}\n"
 
 
+@pytest.mark.untraced
 def test_what_an_anchor_that_goes_stood_for_is_written_wherever_it_was_meant(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    a: &m\n      due_date: &d 2026-01-01\n    b: *m\n    c: {{due_date: *d}}"
     live = [{"title": title, "due_date": "2026-01-01"} for title in "bc"]
@@ -421,6 +436,7 @@ project acme/api: a plan would still look up project acme/web
     )
 
 
+@pytest.mark.untraced
 def test_what_a_lock_holds_stays_and_is_told_and_the_rest_is_written(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": "b"}, {"title": "c", "state": "closed"}])
     profile = f"{PROFILE}spec:\n  milestones: {{b: {{due_date: 2026-01-01}}}}\n---\n"
@@ -435,6 +451,7 @@ def test_what_a_lock_holds_stays_and_is_told_and_the_rest_is_written(cli_runner:
     assert file.read_text() == before.replace("active", "closed")
 
 
+@pytest.mark.untraced
 def test_a_deviation_that_an_exception_accepts_for_a_while_is_not_declared(cli_runner: CliRunner) -> None:
     exception = "{section: milestones, item: b, fields: [due_date], until: 2099-01-01, reason: late}"
     before = f"""\
@@ -448,6 +465,7 @@ def test_a_deviation_that_an_exception_accepts_for_a_while_is_not_declared(cli_r
     )
 
 
+@pytest.mark.untraced
 def test_lines_that_do_not_change_stay_as_they_were_written(cli_runner: CliRunner) -> None:
     before = """\
 apiVersion: reconciler/v1
@@ -490,6 +508,7 @@ spec:
     )
 
 
+@pytest.mark.untraced
 def test_a_date_that_contradicts_another_live_one_is_left_out_and_no_longer_declared(cli_runner: CliRunner) -> None:
     before = (
         f'{HEAD}  milestones:\n    a: {{start_date: "2025-01-01", due_date: "2026-01-01"}}\n    b: {{state: closed}}\n'

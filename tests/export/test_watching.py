@@ -119,6 +119,7 @@ def initialized(cli_runner: CliRunner) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.untraced
 def test_every_field_of_every_rule_is_watched(cli_runner: CliRunner, initialized: dict[str, Any]) -> None:
     plan = cli_runner("plan")
     assert (plan.code, IN_ORDER in plan.out) == (0, True)
@@ -140,6 +141,7 @@ def test_every_field_of_every_rule_is_watched(cli_runner: CliRunner, initialized
     assert seen == dict.fromkeys(seen, (2, 1))
 
 
+@pytest.mark.untraced
 def test_a_rule_that_is_deleted_and_a_project_that_comes_get_what_the_profile_says(
     cli_runner: CliRunner, initialized: dict[str, Any]
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_rule_whose_fields_no_two_projects_share_is_in_no_profile(cli_runner: 
     assert "any_approver: {approvals_required: 7, branches: any}" in files["acme/p4.yaml"]
 
 
+@pytest.mark.untraced
 def test_what_the_first_push_decides_is_not_declared_of_an_empty_repository(cli_runner: CliRunner) -> None:
     """The project of the manifests themselves is one: the plan of its first pipeline must not unprotect its branch."""
     cli_runner.sandbox.replace_state(fleet())

@@ -76,6 +76,7 @@ def values(text: str) -> list[Any]:
     return reading.values
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["unix", "windows"])
 @pytest.mark.parametrize(
     ("before", "kept"),

@@ -168,7 +168,7 @@ def twins(targets: dict[str, Any]) -> dict[str, str]:
     return {name: match[1] for name, match in told if match}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(then=FOLDER, data=st.data())
 def test_what_a_revision_leaves_out_was_planned_alike_then(
     cli_runner: CliRunner, git: Repository, then: dict[str, str], data: st.DataObject

@@ -60,6 +60,7 @@ def asked(runner: CliRunner, project: str) -> list[str]:
     return [f"{each['method']} {each['target']}" for each in runner.sandbox.log() if f"/{name}" in each["target"]]
 
 
+@pytest.mark.untraced
 def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(fleet: CliRunner) -> None:
     fleet.sandbox.clear_log()
     planned = fleet("plan")
@@ -79,6 +80,7 @@ def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(
     ]
 
 
+@pytest.mark.untraced
 def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunner) -> None:
     content = json.loads(fleet("plan --format json --out plan.json").out)
     assert content["summary"]["not_applicable"] == 6
@@ -122,6 +124,7 @@ def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
     assert asked(fleet, "acme/lib") == []
 
 
+@pytest.mark.untraced
 def test_who_asks_for_a_section_decides(fleet: CliRunner) -> None:
     def problems() -> tuple[int, int, list[str]]:
         planned = fleet("plan --format json")
@@ -167,6 +170,7 @@ def test_of_two_sets_that_declare_a_section_one_suffices_for_a_problem(fleet: Cl
     ]
 
 
+@pytest.mark.untraced
 def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_them(fleet: CliRunner) -> None:
     fleet.write("manifests/set.yaml", SET.replace("archived: true", "archived: false"))
     one = SET.replace("name: all", "name: one").replace("archived: true", "archived: true, include: [acme/web]")
@@ -186,6 +190,7 @@ def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_
     assert "archived" not in fleet("plan").out
 
 
+@pytest.mark.untraced
 def test_the_doctor_says_nothing_of_what_is_left_out_and_names_what_is_a_problem(fleet: CliRunner) -> None:
     assert "acme/lib" not in fleet("doctor").out
     fleet.write("manifests/set.yaml", SET.replace("archived: true", "not_applicable: problem"))
@@ -210,6 +215,7 @@ def test_an_archived_project_that_no_list_shows_is_a_problem_of_the_plan(fleet: 
     assert asked(fleet, "acme/api") == [f"GET {settings}", f"PUT {settings}", f"GET {settings}"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("spec", "requests"),
     [
@@ -248,6 +254,7 @@ def test_nothing_is_asked_of_a_project_that_is_known_not_to_be_archived(fleet: C
     assert [log.count(record) for record in records] == [0, 0, 1]
 
 
+@pytest.mark.untraced
 def test_a_project_that_is_archived_after_its_plan_is_found_out_by_the_first_refusal(fleet: CliRunner) -> None:
     fleet.write("manifests/set.yaml", "")
     fleet.project("{milestones: {v1: null, v2: {}, v3: {}}, approval_settings: {allow_author_approval: true}}")

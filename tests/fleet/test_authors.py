@@ -149,6 +149,7 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
     assert audits(cli_runner) == []
 
 
+@pytest.mark.untraced
 def test_whoever_changes_a_setting_back_and_whatever_is_older_explains_nothing(cli_runner: CliRunner) -> None:
     fleet(cli_runner)
     as_mona(cli_runner, *WRITES)
@@ -166,6 +167,7 @@ def test_whoever_changes_a_setting_back_and_whatever_is_older_explains_nothing(c
     assert "by Mona" not in cli_runner("drift --who").out
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("role", "licensed"), [("maintainer", False), ("developer", True)])
 def test_without_a_licence_one_line_says_so_and_the_exit_code_stays(
     cli_runner: CliRunner, role: str, licensed: bool

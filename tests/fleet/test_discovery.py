@@ -66,6 +66,7 @@ def archived(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(cli_runner: CliRunner) -> None:
     archived(cli_runner)
     cli_runner.write("manifests/sets.yaml", SETS)
@@ -100,6 +101,7 @@ def test_archived_projects_are_listed_only_if_a_set_asks_for_them(cli_runner: Cl
     assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 1
 
 
+@pytest.mark.untraced
 def test_lists_of_many_projects_are_followed_to_their_end(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"] = [{"id": 1000 + number, "path": f"acme/p{number}"} for number in range(250)]

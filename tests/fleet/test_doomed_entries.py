@@ -186,6 +186,7 @@ def test_without_a_scheduled_deletion_the_same_is_asked_and_nothing_said(cli_run
     assert (cli_runner("plan").out, asked(cli_runner)) == (CHANGES + COST, ASKED)
 
 
+@pytest.mark.untraced
 def test_what_is_in_order_is_no_drift_and_no_failure_whatever_will_be_gone(cli_runner: CliRunner) -> None:
     cli_runner("apply --yes")
     cli_runner.sandbox.clear_log()
@@ -196,6 +197,7 @@ def test_what_is_in_order_is_no_drift_and_no_failure_whatever_will_be_gone(cli_r
     assert cli_runner("plan --detailed-exitcode").code == cli_runner("drift").code == 0
 
 
+@pytest.mark.untraced
 def test_nobody_asks_for_the_group_of_an_entry_that_is_there(cli_runner: CliRunner) -> None:
     cli_runner.project("{job_token_scope: {groups: [acme/old]}}")
     assert cli_runner("apply --yes").code == 0

@@ -149,6 +149,7 @@ def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None
     assert read(".") == {}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("revision", "said"),
     [
@@ -192,6 +193,7 @@ def test_without_git_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert refusal("HEAD") == "--since needs git, which is not installed here"
 
 
+@pytest.mark.untraced
 def test_a_shallow_clone_says_how_to_get_more(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {}}")
     first = git.commit()

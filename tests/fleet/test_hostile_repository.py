@@ -180,6 +180,7 @@ READ = (
 LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("lay", "out", "err"),
     [
@@ -255,6 +256,7 @@ def test_variables_of_git_do_not_change_what_is_read(
     assert not (cli_runner.folder / "trace").exists()
 
 
+@pytest.mark.untraced
 def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, cli_runner: CliRunner) -> None:
     first = trap.git.git("rev-parse", "HEAD")
     trap.git.git("replace", first, trap.git.commit())
@@ -287,6 +289,7 @@ def test_git_gets_none_of_our_tokens(trap: Trap, monkeypatch: pytest.MonkeyPatch
     assert [line for line in seen.splitlines() if "-token" in line] == []
 
 
+@pytest.mark.untraced
 def test_links_from_folder_to_folder_are_followed_once(cli_runner: CliRunner) -> None:
     """Eight folders, each with eight links to the next: sixteen million paths to one file."""
     made = repository(cli_runner.folder)

@@ -45,6 +45,7 @@ def declare(
     cli_runner.sandbox.clear_log()
 
 
+@pytest.mark.untraced
 def test_a_document_by_id_and_a_set_that_discovers_the_project_are_one_target(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/all.yaml", ALL)
     cli_runner.write("manifests/number.yaml", BY_ID)
@@ -131,6 +132,7 @@ def test_nothing_is_asked_where_nothing_would_be_changed(cli_runner: CliRunner, 
     assert "GET projects/100" not in requests(cli_runner)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("spec", "told", "asked"),
     [
@@ -178,6 +180,7 @@ def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> 
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("other", [("number", "id: 100"), ("present", "path: acme/api")])
 def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_path(
     cli_runner: CliRunner, other: tuple[str, str]
@@ -200,6 +203,7 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
+@pytest.mark.untraced
 def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_runner: CliRunner) -> None:
     cli_runner.service(renamed_from=["acme/old"])
     cli_runner.write("manifests/all.yaml", ALL)

@@ -172,6 +172,7 @@ def test_an_administrator_reads_one_list(cli_runner: CliRunner) -> None:
     assert len(audits(cli_runner)) == 1
 
 
+@pytest.mark.untraced
 def test_in_order_the_exit_code_is_0_and_without_a_round_trip_nothing_is_said(cli_runner: CliRunner) -> None:
     in_order(cli_runner)
     assert cli_runner("drift --report json=before.json").code == 0
@@ -259,6 +260,7 @@ def test_since_when_is_asked_for(cli_runner: CliRunner, options: str, told: str)
     assert told in done.err
 
 
+@pytest.mark.untraced
 def test_what_was_created_was_not_put_back_and_a_word_that_no_response_has_is_no_claim(cli_runner: CliRunner) -> None:
     fleet(cli_runner, "owner")
     cli_runner.write(

@@ -72,6 +72,7 @@ def test_every_target_is_in_one_shard_with_all_groups_that_may_decide_over_it(
 created = st.tuples(st.sampled_from([Level.GROUP, Level.PROJECT]), paths, st.booleans(), st.booleans())
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.lists(created, unique_by=lambda each: each[:2], max_size=12), st.integers(2, 5))
 def test_what_is_created_is_in_the_shard_of_the_group_that_it_is_created_in(
@@ -95,6 +96,7 @@ def test_what_is_created_is_in_the_shard_of_the_group_that_it_is_created_in(
                 assert found[f"project {path}"] == found[f"group {group}"]
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 8))
 def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: int) -> None:
@@ -164,6 +166,7 @@ TOGETHER = [
 ]
 
 
+@pytest.mark.untraced
 def test_plans_of_shards_are_put_together_and_applied_as_one(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +188,7 @@ def test_plans_of_shards_are_put_together_and_applied_as_one(
     assert cli_runner("plan --shard 1/1").out.startswith("No changes in shard 1/1: 4 targets are in order. ")
 
 
+@pytest.mark.untraced
 def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS)
     for number in (1, 2, 3):
@@ -300,6 +304,7 @@ def test_a_part_that_is_committed_is_refused_and_so_is_one_behind_what_is_commit
     )
 
 
+@pytest.mark.untraced
 def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/all.yaml", MANIFESTS.replace("acme/lib", "acme/none"))
     for number in (1, 2):

@@ -28,6 +28,7 @@ def requests(cli_runner: CliRunner) -> list[str]:
     return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in cli_runner.sandbox.log())
 
 
+@pytest.mark.untraced
 def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -49,6 +50,7 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
     assert cli_runner("plan --since HEAD --exclude acme/lib").out == NOTHING
 
 
+@pytest.mark.untraced
 def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -65,6 +67,7 @@ def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(
     assert cli_runner("drift").code == 2
 
 
+@pytest.mark.untraced
 def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
     cli_runner.write("manifests/api.yaml", USING)
@@ -79,6 +82,7 @@ def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Re
     )
 
 
+@pytest.mark.untraced
 def test_a_profile_may_stand_in_another_file_than_before(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/api.yaml", f"{PROFILE.format(spec='{a: {}}')}---\n{USING}")
     cli_runner.write("manifests/lib.yaml", USING.replace("acme/api", "acme/lib"))
@@ -93,6 +97,7 @@ def test_a_profile_may_stand_in_another_file_than_before(cli_runner: CliRunner, 
     assert cli_runner("plan --since HEAD").out == NOTHING.replace(": no target was", " in the 2 targets")
 
 
+@pytest.mark.untraced
 def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "old"}])
     cli_runner.project("{milestones: {old: {}}}")
@@ -103,6 +108,7 @@ def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None
     )
 
 
+@pytest.mark.untraced
 def test_manifests_may_be_renamed_moved_and_split(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -129,6 +135,7 @@ spec: {milestones: {"{name} 1": {}}}
 """
 
 
+@pytest.mark.untraced
 def test_a_changed_set_touches_the_projects_it_is_about(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, archived: true"))
     git.commit()
@@ -162,6 +169,7 @@ def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRu
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("dialect", ["deployed", "spec"])
 def test_nothing_is_deleted_because_only_the_revision_declares_it(
     cli_runner: CliRunner, git: Repository, dialect: str
@@ -188,6 +196,7 @@ def test_nothing_is_deleted_because_only_the_revision_declares_it(
     assert cli_runner("plan --since HEAD").changes.startswith('project acme/api\n  - milestone "ours"\nPlan: ')
 
 
+@pytest.mark.untraced
 def test_a_target_that_is_called_otherwise_is_planned(cli_runner: CliRunner, git: Repository) -> None:
     """Nobody is asked whether it is the same."""
     cli_runner.project("{milestones: {a: {}}}")
@@ -229,6 +238,7 @@ def test_templates_are_given_the_values_of_their_time(cli_runner: CliRunner, git
     assert cli_runner("plan --since HEAD --values new.yaml").changes == NOTHING
 
 
+@pytest.mark.untraced
 def test_a_change_of_the_configuration_alone_is_a_change(cli_runner: CliRunner, git: Repository) -> None:
     """Other values, a folder that enters the paths and one that leaves them: `reconciler.yaml` is that of its time."""
     cli_runner.service(milestones=[{"title": "strict"}])
@@ -260,6 +270,7 @@ def test_a_configuration_that_was_not_valid_is_an_error(cli_runner: CliRunner, g
     assert "HEAD:reconciler.yaml:1:" in done.err
 
 
+@pytest.mark.untraced
 def test_a_merge_costs_what_it_brought(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -317,6 +328,7 @@ def left_out(cli_runner: CliRunner, line: str) -> tuple[int, str, list[str]]:
     return done.code, done.changes, [each for each in done.err.splitlines() if not each.startswith(" ")]
 
 
+@pytest.mark.untraced
 def test_what_was_not_valid_then_is_left_out(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     cli_runner.project("{milestones: {a: {}, b: {}}, milestone: {}}")
@@ -335,6 +347,7 @@ def test_what_was_not_valid_then_is_left_out(cli_runner: CliRunner, git: Reposit
     ]
 
 
+@pytest.mark.untraced
 def test_what_depends_on_a_profile_that_was_not_valid_is_left_out_too(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     cli_runner.write("manifests/base.yaml", PROFILE.format(spec="{a: {}, b: {stat: closed}}"))
@@ -363,6 +376,7 @@ def test_sets_that_turn_out_to_have_disagreed_are_left_out(cli_runner: CliRunner
     assert err[0] == "--since HEAD: files with errors there are left out: manifests/two.yaml"
 
 
+@pytest.mark.untraced
 def test_templates_whose_values_were_not_valid_are_left_out(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "one"}])
     cli_runner.write(
@@ -420,6 +434,7 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     assert cli_runner("plan --selector team=core --retry-failed report.json").code == 0
 
 
+@pytest.mark.untraced
 def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repository) -> None:
     def declare(until: str, reason: str) -> None:
         exception = f"{{section: milestones, item: a, until: {until}, reason: {reason}}}"
@@ -442,6 +457,7 @@ def test_a_changed_exception_touches_its_target(cli_runner: CliRunner, git: Repo
     )
 
 
+@pytest.mark.untraced
 def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
@@ -460,6 +476,7 @@ def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRun
     assert cli_runner("drift").code == 0
 
 
+@pytest.mark.untraced
 def test_files_that_have_not_changed_are_checked_too(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     cli_runner.project("{milestone: {}}", "acme/lib", "manifests/lib.yaml")

@@ -56,6 +56,7 @@ def planned(cli_runner: CliRunner, line: str = PLANNED) -> list[str]:
     return [str(each["ref"]) for each in json.loads(done.out)["targets"]]
 
 
+@pytest.mark.untraced
 def test_what_was_applied_as_it_is_declared_is_left_out(cli_runner: CliRunner, git: Repository, service: str) -> None:
     """By the path that the list knows, by ID, and the user; neither a commit nor other words for the same count."""
     cli_runner.project("{milestones: {a: {}, b: {}}}")
@@ -81,6 +82,7 @@ def test_what_was_applied_as_it_is_declared_is_left_out(cli_runner: CliRunner, g
     assert planned(cli_runner) == ["acme/tools/cli", "101"], "it was never applied"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("days", "expected"), [(-1, ["acme/api"]), (0, ["acme/api"]), (2, [])])
 def test_what_time_has_changed_comes_up(
     cli_runner: CliRunner, git: Repository, service: str, days: int, expected: list[str]
@@ -91,6 +93,7 @@ def test_what_time_has_changed_comes_up(
     assert planned(cli_runner) == expected
 
 
+@pytest.mark.untraced
 def test_whatever_changes_the_effective_spec_counts(cli_runner: CliRunner, git: Repository, service: str) -> None:
     cli_runner.write(
         "manifests/set.yaml",
@@ -105,6 +108,7 @@ def test_whatever_changes_the_effective_spec_counts(cli_runner: CliRunner, git: 
     assert planned(cli_runner) == ["acme/web", "101"]
 
 
+@pytest.mark.untraced
 def test_without_a_list_everything_is_planned(cli_runner: CliRunner, git: Repository, service: str) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     git.commit()

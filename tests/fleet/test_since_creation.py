@@ -1,5 +1,7 @@
 """`--since` and `create`: a document that appears or changes is planned, and nothing is deleted because one goes."""
 
+import pytest
+
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
 
@@ -13,6 +15,7 @@ NOTHING: Planned = (0, [], [])
 CREATED: Planned = (0, ["group acme/team"], ["groups/acme%2Fteam", "groups/acme", "projects/acme%2Fteam"])
 
 
+@pytest.mark.untraced
 def test_the_creation_of_a_target_changes_with_its_document_and_its_archive(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -54,6 +57,7 @@ def test_the_creation_of_a_target_changes_with_its_document_and_its_archive(
 UNCHANGED = "Nothing to do in the 1 target looked at. {} requests were made to plan.\n"
 
 
+@pytest.mark.untraced
 def test_a_document_that_goes_leaves_the_target_without_its_objects(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {'1.0': {}}}")
     file = cli_runner.folder / "manifests/project.yaml"

@@ -19,6 +19,7 @@ def sources(cli_runner: CliRunner, line: str) -> dict[str, str | None]:
     return {change["name"] or "+".join(change["after"]): note_of(change, "source").get("source") for change in changes}
 
 
+@pytest.mark.untraced
 def test_each_field_tells_whether_it_is_of_the_change(cli_runner: CliRunner, git: Repository) -> None:
     """An update is of the change if one of its fields is."""
     cli_runner.project("{milestones: {a: {}, b: {description: x}, c: {}}, trigger_tokens: {old: null}}")
@@ -43,6 +44,7 @@ def test_each_field_tells_whether_it_is_of_the_change(cli_runner: CliRunner, git
     assert len(cli_runner.sandbox.log()) == 2
 
 
+@pytest.mark.untraced
 def test_the_inventory_tells_what_was_merged_and_not_applied(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     git.commit()
@@ -59,6 +61,7 @@ def test_the_inventory_tells_what_was_merged_and_not_applied(cli_runner: CliRunn
     assert sources(cli_runner, "drift --target acme/lib") == {"d": "pending"}
 
 
+@pytest.mark.untraced
 def test_drift_beside_a_merged_change_of_the_same_project_is_told_apart(cli_runner: CliRunner, git: Repository) -> None:
     """Whether a difference is merged and not applied, the manifests of the last apply tell."""
     cli_runner.project("{milestones: {a: {description: x}, b: {description: x}, gone: {}}}")
@@ -80,6 +83,7 @@ def test_drift_beside_a_merged_change_of_the_same_project_is_told_apart(cli_runn
     }  # fmt: skip
 
 
+@pytest.mark.untraced
 def test_a_project_that_the_last_apply_left_out_is_not_applied(cli_runner: CliRunner, git: Repository) -> None:
     """The manifests of that apply are newer than what was applied there."""
     cli_runner.project("{milestones: {a: {}}}")
@@ -108,6 +112,7 @@ def test_without_the_manifests_of_the_last_apply_all_of_a_changed_project_is_to_
     assert sources(cli_runner, "drift") == {"a": "pending", "b": "pending"}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_behind", [True, False])
 def test_a_checkout_that_is_behind_does_not_tell_what_was_not_applied(
     cli_runner: CliRunner, git: Repository, is_behind: bool
@@ -122,6 +127,7 @@ def test_a_checkout_that_is_behind_does_not_tell_what_was_not_applied(
     assert sources(cli_runner, "drift") == {"a": None if is_behind else "pending"}
 
 
+@pytest.mark.untraced
 def test_an_apply_that_was_not_complete_tells_nothing(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}, trigger_tokens: {t: null}}")
     git.commit()
@@ -157,6 +163,7 @@ def test_renames_and_other_parts_are_of_the_change(cli_runner: CliRunner, git: R
     assert sources(cli_runner, "plan --since HEAD") == {"new": "change", "acme/lib": "change"}
 
 
+@pytest.mark.untraced
 def test_only_the_change_is_planned_and_applied(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {a: {}}}")
     git.commit()

@@ -164,7 +164,7 @@ def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
 
 def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.plan, 60):
+    for text in mutants(scene.plan, 20):
         write("mutant.json", text)
         before = scene.fresh()
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
@@ -178,7 +178,7 @@ def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
 
 def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(parsed(Path("part1.json").read_text()), 25):
+    for text in mutants(parsed(Path("part1.json").read_text()), 10):
         write("mutant.json", text)
         Path("whole.json").unlink(missing_ok=True)
         before = scene.fresh()
@@ -193,7 +193,7 @@ def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scen
 
 def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.report, 25):
+    for text in mutants(scene.report, 10):
         write("mutant.json", text)
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
         scene.see(f"merge mutant.json mutant.json --format {chance.choice(sorted(FORMATS))}")
@@ -239,7 +239,7 @@ def test_tokens_are_kept_whatever_the_file_held_before(scene: Scene) -> None:
 def test_any_text_can_be_a_note(scene: Scene) -> None:
     chance = draw(SEED)
     rendered = scene.cli_runner("show plan.json --format markdown").out
-    for _ in range(20):
+    for _ in range(8):
         write("note.md", garbled(rendered, chance))
         scene.fresh()
         scene.see("note --file note.md --project acme/api --merge-request 1 --name plan")

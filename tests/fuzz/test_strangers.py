@@ -76,7 +76,7 @@ def lists(text: str) -> Iterator[bytes]:
     chance = draw(SEED)
     yield from INVENTORY_SEEDS
     yield text.encode() + "\n".join(LINE_SEEDS).encode("utf-8", "surrogatepass")
-    for _ in range(25):
+    for _ in range(8):
         mutant = garbled(text, chance).encode("utf-8", "surrogateescape")
         yield mutant + b"\n" + chance.choice(LINE_SEEDS).encode("utf-8", "surrogatepass")
 
@@ -98,7 +98,7 @@ def test_any_list_is_read_or_a_problem_and_deletes_nothing_that_was_not_declared
 def test_any_commit_of_the_list_is_an_apply_of_which_little_is_known(user: Checkout) -> None:
     text = git(user, "show reconciler/applied:inventory.jsonl").encode()
     chance = draw(SEED)
-    mutants = [garbled(MESSAGE_SEEDS[7].decode(), chance).encode("utf-8", "surrogateescape") for _ in range(15)]
+    mutants = [garbled(MESSAGE_SEEDS[7].decode(), chance).encode("utf-8", "surrogateescape") for _ in range(6)]
     for message in (*MESSAGE_SEEDS, *mutants):
         put(user, text, message.replace(b"\0", b" "), chance.choice(IDENTITY_SEEDS))
         ends_well(user, chance.choice(["log", "log --format json", "revert"]), (0,))
@@ -115,7 +115,7 @@ def test_any_document_is_shown_or_refused(cli_runner: CliRunner) -> None:
     chance = draw(SEED)
     documents = [*JSON_SEEDS]
     for whole in (scene.plan, scene.report):
-        documents += [resealed(whole, chance).encode("utf-8", "surrogatepass") for _ in range(12)]
+        documents += [resealed(whole, chance).encode("utf-8", "surrogatepass") for _ in range(5)]
     for text in documents:
         Path("mutant.json").write_bytes(text)
         scene.fresh()
@@ -137,7 +137,7 @@ def test_any_history_and_any_journal_is_told_of_and_stays(cli_runner: CliRunner)
     scene.see("drift --report fleet=fleet.html")
     history = parsed(Path("fleet.history.json").read_text())
     chance = draw(SEED)
-    for text in (*JSON_SEEDS, *(resealed(history, chance).encode("utf-8", "surrogatepass") for _ in range(10))):
+    for text in (*JSON_SEEDS, *(resealed(history, chance).encode("utf-8", "surrogatepass") for _ in range(5))):
         Path("fleet.history.json").write_bytes(text)
         scene.see("drift --report fleet=fleet.html", "fleet.html")
     for text in JSON_SEEDS:
@@ -148,7 +148,7 @@ def test_any_history_and_any_journal_is_told_of_and_stays(cli_runner: CliRunner)
 def test_any_configuration_is_used_or_refused(user: Checkout) -> None:
     chance = draw(SEED)
     whole = "inventory: {branch: reconciler/staging}\npaths: [manifests]\nconcurrency: 4\nset: {a: b}\nenv: [HOME]\n"
-    mutants = [garbled(whole, chance).encode("utf-8", "surrogateescape") for _ in range(25)]
+    mutants = [garbled(whole, chance).encode("utf-8", "surrogateescape") for _ in range(8)]
     for text in (*CONFIGURATION_SEEDS, *mutants):
         (user.git.folder / "reconciler.yaml").write_bytes(text)
         for line in ("validate", "plan", "log"):

@@ -1,5 +1,7 @@
 """What `accept` does with objects that the plan deletes because they are no longer declared."""
 
+import pytest
+
 from tests.inventory.checkout import Checkout
 from tests.states import a_small_service
 
@@ -16,6 +18,7 @@ select: {projects: [acme/api, acme/lib]}
 LISTS = "{projects: [acme/lib], groups: []}"
 
 
+@pytest.mark.untraced
 def test_what_would_be_deleted_is_declared_again(user: Checkout) -> None:
     user.declare(f"{{milestones: {{a: {{}}, b: {{}}}}, job_token_scope: {LISTS}, trigger_tokens: {{}}}}")
     user.commit("first")
@@ -40,6 +43,7 @@ def test_what_would_be_deleted_is_declared_again(user: Checkout) -> None:
     )
 
 
+@pytest.mark.untraced
 def test_what_all_targets_of_a_profile_would_lose_goes_back_into_it(user: Checkout) -> None:
     user.cli.sandbox.replace_state(a_small_service("deployed"))
     user.write("manifests/shared.yaml", SHARED.replace("MILESTONES", "a: {}"))
@@ -57,6 +61,7 @@ def test_what_all_targets_of_a_profile_would_lose_goes_back_into_it(user: Checko
     assert user.plan("--detailed-exitcode") == (0, [])
 
 
+@pytest.mark.untraced
 def test_an_exception_keeps_what_would_be_deleted(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -67,6 +72,7 @@ def test_an_exception_keeps_what_would_be_deleted(user: Checkout) -> None:
     assert (code, user.plan("--detailed-exitcode")[0], user.live()) == (0, 0, ["a", "b"])
 
 
+@pytest.mark.untraced
 def test_without_the_list_nothing_is_said_to_be_in_order(clone: Checkout) -> None:
     clone.milestones("a")
     clone.commit("first")

@@ -7,6 +7,7 @@ same inputs, and neither its name nor its ID is declared now.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -199,7 +200,8 @@ def carry_out(world: World, steps: Iterable[tuple[object, ...]]) -> None:
                 world.inventory = replace(world.inventory, objects={**world.inventory.objects, line.key: line})
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.untraced
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(steps, max_size=12))
 def test_nothing_is_deleted_that_history_does_not_prove(
     history: tuple[Commit, ...], steps: list[tuple[object, ...]]
@@ -207,7 +209,8 @@ def test_nothing_is_deleted_that_history_does_not_prove(
     carry_out(World(history), steps)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.untraced
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(whole, max_size=10), st.lists(st.booleans(), max_size=6))
 def test_after_the_last_whole_apply_nothing_is_left_of_what_a_line_of_commits_declared(
     history: tuple[Commit, ...], steps: list[tuple[object, ...]], skipped: list[bool]

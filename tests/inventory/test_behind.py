@@ -34,6 +34,7 @@ def stale_clone(clone: Checkout, name: str, *options: str) -> Checkout:
     return behind
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("options", [(), ("--depth=2",)])
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_checkout_that_is_behind_never_deletes_what_newer_manifests_declare(
@@ -55,6 +56,7 @@ def test_a_checkout_that_is_behind_never_deletes_what_newer_manifests_declare(
     assert behind.applied() == "<fourth>"
 
 
+@pytest.mark.untraced
 def test_a_shallow_clone_that_lacks_what_was_applied_says_so_and_keeps_it(clone: Checkout) -> None:
     behind = stale_clone(clone, "bob", "--depth=1")
     told = [
@@ -67,6 +69,7 @@ def test_a_shallow_clone_that_lacks_what_was_applied_says_so_and_keeps_it(clone:
         assert (behind.live(), behind.applied()) == (["a", "b"], "<third>")
 
 
+@pytest.mark.untraced
 def test_a_commit_that_only_another_clone_has_is_kept_until_it_is_pushed(clone: Checkout) -> None:
     """Nobody but that clone knows whether it is newer; once it can be fetched, it is a side branch like any other."""
     pushed(clone, "first", "a", "b")
@@ -95,6 +98,7 @@ def test_a_commit_that_only_another_clone_has_is_kept_until_it_is_pushed(clone: 
     assert (clone.live(), clone.listed()) == (["a", "c"], ["project 100 a <first>", "project 100 c <side>"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 @pytest.mark.parametrize("options", [(), ("--depth=3",)])
 def test_main_still_deletes_after_a_squash(clone: Checkout, where: str, options: tuple[str, ...]) -> None:
@@ -117,6 +121,7 @@ def test_main_still_deletes_after_a_squash(clone: Checkout, where: str, options:
     assert (main.live(), main.applied()) == (["a", "c"], "<second>")
 
 
+@pytest.mark.untraced
 def test_main_still_deletes_after_a_force_push(clone: Checkout) -> None:
     pushed(clone, "first", "a", "b")
     assert clone.apply()[0] == 0

@@ -28,6 +28,7 @@ spec: {milestones: {late: {}, of the archive: {}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("saved", [False, True])
 def test_what_an_apply_creates_is_listed_at_its_end(user: Checkout, *, saved: bool) -> None:
     user.write("manifests/new.yaml", FRESH)
@@ -50,6 +51,7 @@ def test_what_an_apply_creates_is_listed_at_its_end(user: Checkout, *, saved: bo
     assert user.plan("--since applied") == (0, [])
 
 
+@pytest.mark.untraced
 def test_what_came_with_the_archive_of_a_group_is_listed_too(user: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Client, "pause", lambda *_: None)
     state = a_small_service("deployed")

@@ -38,6 +38,7 @@ def test_whatever_changes_what_is_wanted_changes_the_digest() -> None:
         digest_of(target()),
         digest_of(target(unmanaged=frozenset({"milestones"}))),
         digest_of(target(milestones)),
+        digest_of(target(replace(milestones, at_least={"a": frozenset({"state"})}))),
         digest("milestones", {"a": {}}),
         digest("milestones", {"a": None}),
         digest("milestones", {}),

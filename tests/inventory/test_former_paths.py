@@ -33,6 +33,7 @@ def asked(user: Checkout) -> list[str]:
     return [target for target in targets if target.startswith("/api/v4/projects/acme%2F") and target.count("/") == 4]
 
 
+@pytest.mark.untraced
 def test_the_former_path_of_a_project_proves_what_it_declared_if_the_service_redirects_it(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -68,6 +69,7 @@ def test_the_path_of_another_project_proves_nothing(user: Checkout, *, declared:
     assert user.live("acme/lib") == ["b"]
 
 
+@pytest.mark.untraced
 def test_a_project_that_is_gone_proves_nothing_for_another(user: Checkout) -> None:
     user.milestones("b")
     user.milestones(path="acme/lib", name="manifests/lib.yaml")
@@ -83,6 +85,7 @@ def test_a_project_that_is_gone_proves_nothing_for_another(user: Checkout) -> No
     assert user.plan() == (0, [STAYS])
 
 
+@pytest.mark.untraced
 def test_the_former_path_of_a_group_leads_nowhere_and_proves_what_it_declared(user: Checkout) -> None:
     document = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {{path: {}}}\nspec: {{milestones: {{{}}}}}\n"
     state = user.cli.sandbox.state()

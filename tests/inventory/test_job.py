@@ -130,6 +130,7 @@ def applies_of(job: Checkout) -> list[tuple[object, ...]]:
     return [(*(each[name] for name in names), bool(each["reverts"])) for each in applies]
 
 
+@pytest.mark.untraced
 def test_the_token_of_the_job_is_that_of_who_started_it(
     server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_on_this_machine_the_list_is_kept_over_plain_http_as_the_api_is(
         assert (code, "Could not resolve host: gitlab.invalid" in " ".join(lines)) == (3, True)
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("server")
 def test_a_job_that_is_retried_counts_only_what_it_has_sent_itself(job: Checkout) -> None:
     job.milestones("a", "b")

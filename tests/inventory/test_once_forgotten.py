@@ -23,6 +23,7 @@ def day(days: int) -> str:
     return (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
 
 
+@pytest.mark.untraced
 def test_a_reviewed_deletion_is_carried_out_though_another_project_is_sick(user: Checkout) -> None:
     user.milestones("a", "b")
     user.milestones("x", path="acme/none", name=SICK)
@@ -76,6 +77,7 @@ def test_a_list_that_cannot_be_stored_is_told_and_the_review_shows_what_that_mea
     assert clone.apply() == (0, DONE)
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_forgets_no_deletion(applied: Checkout) -> None:
     applied.milestones("a")
     applied.commit("second")
@@ -89,6 +91,7 @@ def test_a_saved_plan_forgets_no_deletion(applied: Checkout) -> None:
     assert (applied.live(), applied.listed()) == (["a"], ["project 100 a <first>", "project 101 x <third>"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("since", ["", "--since applied"])
 def test_a_deletion_that_an_exception_holds_back_comes_after_its_end(applied: Checkout, since: str) -> None:
     exceptions = ", exceptions: [{{section: milestones, item: b, until: {}, reason: A demo}}]"
@@ -108,6 +111,7 @@ def test_a_deletion_that_an_exception_holds_back_comes_after_its_end(applied: Ch
     assert (applied.live(), applied.listed()) == (["a"], ["project 100 a <first>"])
 
 
+@pytest.mark.untraced
 def test_a_retry_does_not_pass_for_an_apply_of_what_was_merged_since(applied: Checkout) -> None:
     applied.milestones("a")
     applied.commit("second")
@@ -131,6 +135,7 @@ spec: {{trigger_tokens: {spec}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("since", ["", "--since applied"])
 def test_a_deletion_that_was_not_applicable_comes_when_it_is(user: Checkout, since: str) -> None:
     user.write("manifests/set.yaml", SET.format(spec="{t: {}, u: {}}"))
@@ -154,6 +159,7 @@ spec: {approval_settings: {allow_author_approval: {{ lax }}}}
 """
 
 
+@pytest.mark.untraced
 def test_a_change_of_reconciler_yaml_alone_is_shown_to_its_reviewer(user: Checkout) -> None:
     user.write("manifests/project.yaml.j2", TEMPLATE)
     user.write("strict.yaml", "lax: false\n")
@@ -171,6 +177,7 @@ def test_a_change_of_reconciler_yaml_alone_is_shown_to_its_reviewer(user: Checko
     assert user.plan("--since applied") == (0, [])
 
 
+@pytest.mark.untraced
 def test_a_folder_that_enters_or_leaves_the_paths_is_planned(user: Checkout) -> None:
     user.write("reconciler.yaml", "paths: [manifests]\n")
     user.milestones("a")
@@ -209,6 +216,7 @@ def test_what_only_time_changes_comes_up(user: Checkout) -> None:
     assert user.live("acme/lib", "trigger_tokens", "description") == ["t", "t"]
 
 
+@pytest.mark.untraced
 def test_an_uncommitted_reconciler_yaml_is_no_commit(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -223,6 +231,7 @@ def test_an_uncommitted_reconciler_yaml_is_no_commit(user: Checkout) -> None:
     assert (user.applied(), user.listed()) == ("<second>", ["project 100 a <second>", "project 100 b"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("since", ["", "--since HEAD~1", "--since applied"])
 def test_keys_without_names_are_never_deleted_by_absence(user: Checkout, since: str) -> None:
     def keys() -> list[int]:
@@ -244,6 +253,7 @@ def test_keys_without_names_are_never_deleted_by_absence(user: Checkout, since: 
     assert keys() == both[1:]
 
 
+@pytest.mark.untraced
 def test_a_reverted_apply_is_planned_until_its_commit_is_reverted_too(user: Checkout) -> None:
     user.milestones("a")
     user.commit("first")
@@ -263,6 +273,7 @@ def test_a_reverted_apply_is_planned_until_its_commit_is_reverted_too(user: Chec
     assert user.plan("--since applied") == (0, [])
 
 
+@pytest.mark.untraced
 def test_a_change_of_a_killed_run_is_planned_until_it_is_done(applied: Checkout) -> None:
     """Only the service was changed: the list knows nothing of it, and plans it again."""
     applied.milestones("a", "c")

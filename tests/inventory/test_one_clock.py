@@ -34,6 +34,7 @@ def ahead(user: Checkout, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return user
 
 
+@pytest.mark.untraced
 def test_a_day_has_not_come_because_a_machine_thinks_so(ahead: Checkout) -> None:
     """The list says on which day time alone changes what is wanted, and the service says what day it is."""
     ahead.cli.sandbox.clear_log()
@@ -41,6 +42,7 @@ def test_a_day_has_not_come_because_a_machine_thinks_so(ahead: Checkout) -> None
     assert [entry["target"] for entry in ahead.cli.sandbox.log() if "acme%2Fapi/notification" in entry["target"]] == []
 
 
+@pytest.mark.untraced
 def test_an_exception_has_not_ended_because_a_machine_thinks_so(ahead: Checkout) -> None:
     """Of a section that a project cannot have, as its list shows, and of one that differs."""
     code, lines = ahead.plan("--all --since HEAD")

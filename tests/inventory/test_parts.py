@@ -45,6 +45,7 @@ def own(user: Checkout) -> list[str]:
     return [line.removeprefix("project 100 ") for line in user.listed() if line.startswith("project 100 ")]
 
 
+@pytest.mark.untraced
 def test_a_part_of_an_apply_changes_no_line_of_the_rest(merged: Checkout) -> None:
     before, rest = merged.inventory(), others(merged)
     assert merged.apply("--no-inventory")[0] == 0
@@ -69,6 +70,7 @@ def test_a_part_of_an_apply_changes_no_line_of_the_rest(merged: Checkout) -> Non
     assert [merged.live(f"acme/{name}") for name in ("api", "lib", "web")] == [["a", "c"], ["x", "z"], ["w"]]
 
 
+@pytest.mark.untraced
 def test_an_apply_that_a_signal_ends_writes_down_what_it_did(user: Checkout) -> None:
     user.declare("{trigger_tokens: {t: {}, u: {}}}")
     user.commit("first")
@@ -108,6 +110,7 @@ def test_an_archived_member_of_a_set_has_not_left(user: Checkout) -> None:
     assert user.apply() == (0, ["project acme/lib", '  - milestone "t"                             done'])
 
 
+@pytest.mark.untraced
 def test_the_list_of_another_service_is_left_alone_and_another_branch_is_used(merged: Checkout) -> None:
     merged.forge(lambda lines: lines[0].update(service="https://gitlab.example.com"))
     before = merged.inventory()
@@ -127,6 +130,7 @@ def test_the_list_of_another_service_is_left_alone_and_another_branch_is_used(me
     )
 
 
+@pytest.mark.untraced
 def test_a_list_without_its_first_line_is_not_used(merged: Checkout) -> None:
     merged.forge(lambda lines: lines.pop(0))
     before = merged.inventory()
@@ -142,6 +146,7 @@ def test_a_list_without_its_first_line_is_not_used(merged: Checkout) -> None:
     assert lines[0].endswith("or go on without it: --no-inventory")
 
 
+@pytest.mark.untraced
 def test_an_apply_and_its_revert_are_on_the_remote_for_all_clones(clone: Checkout) -> None:
     clone.milestones("a")
     clone.commit("first")

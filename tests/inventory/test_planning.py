@@ -62,6 +62,7 @@ def live(cli_runner: CliRunner) -> dict[str, int]:
     return {entry["title"]: entry["id"] for entry in entries}
 
 
+@pytest.mark.untraced
 def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: CliRunner, git: Repository) -> None:
     """Also before the removal is committed; the list costs no request, and the guard counts such a deletion."""
     cli_runner.project("{milestones: {one: {}, two: {}}}")
@@ -99,6 +100,7 @@ def test_what_is_no_longer_declared_is_deleted_if_history_agrees(cli_runner: Cli
     assert not saved_plan(cli_runner, "--target", "acme/*")[1].whole
 
 
+@pytest.mark.untraced
 def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -115,6 +117,7 @@ def test_what_is_declared_is_not_called_undeclared_where_it_cannot_be_read(
     ]
 
 
+@pytest.mark.untraced
 def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}, two: {}, three: {}, four: {}, five: {}}}")
     cli_runner("apply --yes")
@@ -154,6 +157,7 @@ def test_what_history_does_not_show_stays_and_one_line_says_why(cli_runner: CliR
     assert [target.done for target in saved_plan(cli_runner)[0].targets] == [False]
 
 
+@pytest.mark.untraced
 def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
     cli_runner: CliRunner, git: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +187,7 @@ def test_a_run_with_other_inputs_deletes_nothing_by_the_list(
     assert "this checkout is sparse" in cli_runner("plan").out
 
 
+@pytest.mark.untraced
 def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner: CliRunner, git: Repository
 ) -> None:
@@ -212,6 +217,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     assert "has no remote 'origin'" in cli_runner("plan").err
 
 
+@pytest.mark.untraced
 def test_the_list_of_another_service_is_not_used(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {}}")
     git.commit()
@@ -255,6 +261,7 @@ def test_without_git_there_is_none_and_the_rest_is_done(cli_runner: CliRunner, m
     assert [*live(cli_runner)] == ["one"]
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("git")
 def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {one: {}}}")
@@ -264,6 +271,7 @@ def test_before_the_first_commit_nothing_is_proved(cli_runner: CliRunner) -> Non
     assert "declared at 1a1a1a1, which this branch does not contain" in cli_runner("plan").out
 
 
+@pytest.mark.untraced
 def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()

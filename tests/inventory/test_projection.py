@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -361,6 +362,7 @@ def removed_by(run: Mapping[str, Any]) -> set[ObjectKey]:
     return {*run["missing"], *(milestone(number, "", target=f"project {seen.id}").key for number in gone)}
 
 
+@pytest.mark.untraced
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lists, runs())
 def test_the_same_run_again_changes_nothing(base: Inventory, run: dict[str, Any]) -> None:
@@ -372,6 +374,7 @@ def test_the_same_run_again_changes_nothing(base: Inventory, run: dict[str, Any]
     assert result.objects.keys().isdisjoint(removed_by(run))
 
 
+@pytest.mark.untraced
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lists, runs(), runs())
 def test_two_runs_at_once(base: Inventory, mine: dict[str, Any], other: dict[str, Any]) -> None:

@@ -98,6 +98,7 @@ def test_templates_without_valid_values_are_left_out(folder: Folder) -> None:
     assert revision.warnings[0].startswith("HEAD: the values for templates are not valid there; no template is read\n")
 
 
+@pytest.mark.untraced
 def test_no_template_of_a_revision_reads_a_token(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAGE", "eu")
     monkeypatch.setenv("COPY", "a-long-token")

@@ -50,6 +50,7 @@ def test_a_checkout_that_is_behind_deletes_nothing_that_others_have_just_applied
     assert (other.live(), other.listed()) == (["a"], ["project 100 a <first>"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("options", ["--values three.yaml", "--set x=1", "--env HOME", "manifests/project.yaml.j2"])
 def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: Checkout, options: str) -> None:
     user.write("reconciler.yaml", "values: one.yaml\n")
@@ -71,6 +72,7 @@ def test_a_run_with_other_inputs_than_the_repository_says_deletes_nothing(user: 
     assert user.apply("./manifests") == (0, ["project acme/api", '  - milestone "b"                             done'])
 
 
+@pytest.mark.untraced
 def test_the_values_that_the_repository_sets_are_no_other_inputs(user: Checkout) -> None:
     user.write("reconciler.yaml", "set: {titles: ab}\n")
     user.declare(
@@ -97,6 +99,7 @@ def test_what_a_pruned_section_deletes_does_not_stay(user: Checkout) -> None:
     assert user.apply("--set x=1") == (0, ["project acme/api", '  - milestone "b"                             done'])
 
 
+@pytest.mark.untraced
 def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -> None:
     user.milestones("v1", "a")
     user.commit("first")
@@ -120,6 +123,7 @@ def test_a_renamed_milestone_is_renamed_or_created_and_deleted(user: Checkout) -
     assert (user.live(), user.listed()) == (["a", "v3"], ["project 100 a <first>", "project 100 v3 <third>"])
 
 
+@pytest.mark.untraced
 def test_a_milestone_that_cannot_be_renamed_keeps_its_line(user: Checkout) -> None:
     """Somebody has made a milestone of the new name, so that both stay; only the former one is ours."""
     user.milestones("c")
@@ -135,6 +139,7 @@ def test_a_milestone_that_cannot_be_renamed_keeps_its_line(user: Checkout) -> No
     assert (user.live(), user.listed()) == (["a"], [])
 
 
+@pytest.mark.untraced
 def test_a_milestone_that_somebody_renamed_on_the_service_stays(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -148,6 +153,7 @@ def test_a_milestone_that_somebody_renamed_on_the_service_stays(user: Checkout) 
     assert user.live() == ["a", "theirs"]
 
 
+@pytest.mark.untraced
 def test_a_token_and_its_successor_are_both_ours_during_the_grace(user: Checkout) -> None:
     user.declare("{trigger_tokens: {deploy: {rotate_after: 90d}}}")
     user.commit("first")
@@ -188,6 +194,7 @@ def test_a_killed_run_makes_nothing_ours_and_the_next_one_does(user: Checkout) -
     assert user.live(section="trigger_tokens", name="description") == []
 
 
+@pytest.mark.untraced
 def test_a_plan_is_stale_once_somebody_has_declared_again_what_it_deletes(clone: Checkout) -> None:
     clone.milestones("a", "b")
     clone.commit("first")
@@ -217,6 +224,7 @@ def test_a_plan_is_stale_once_somebody_has_declared_again_what_it_deletes(clone:
     assert (clone.live(), clone.listed()) == (["a", "b"], ["project 100 a <first>", "project 100 b <first>"])
 
 
+@pytest.mark.untraced
 def test_a_plan_is_stale_once_the_list_no_longer_has_what_it_deletes(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -235,6 +243,7 @@ def test_a_plan_is_stale_once_the_list_no_longer_has_what_it_deletes(user: Check
     assert user.live() == ["a", "b"]
 
 
+@pytest.mark.untraced
 def test_a_plan_that_is_applied_without_a_checkout_deletes_nothing_by_absence(user: Checkout) -> None:
     user.milestones("a", "b")
     user.commit("first")
@@ -259,6 +268,7 @@ def test_a_plan_that_is_applied_without_a_checkout_deletes_nothing_by_absence(us
     assert user.live() == ["a", "b", "c"]
 
 
+@pytest.mark.untraced
 def test_a_shallow_clone_deletes_nothing_until_it_has_the_history(clone: Checkout) -> None:
     clone.milestones("a", "b")
     clone.commit("first")
@@ -276,6 +286,7 @@ def test_a_shallow_clone_deletes_nothing_until_it_has_the_history(clone: Checkou
     assert (shallow.live(), shallow.listed()) == (["a"], ["project 100 a <second>"])
 
 
+@pytest.mark.untraced
 def test_a_squash_makes_ours_what_it_declares_and_nothing_else(user: Checkout) -> None:
     user.milestones("a")
     user.commit("first")
@@ -296,6 +307,7 @@ def test_a_squash_makes_ours_what_it_declares_and_nothing_else(user: Checkout) -
     assert user.live() == ["a", "c"]
 
 
+@pytest.mark.untraced
 def test_a_forged_line_deletes_nothing_that_reviewed_manifests_never_declared(user: Checkout) -> None:
     user.milestones("a")
     user.commit("first")
@@ -313,6 +325,7 @@ def test_a_forged_line_deletes_nothing_that_reviewed_manifests_never_declared(us
     assert user.live() == ["a", "theirs"]
 
 
+@pytest.mark.untraced
 def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None:
     for name in ("api", "lib", "web"):
         user.declare(
@@ -351,6 +364,7 @@ def test_leaving_never_deletes_and_an_empty_section_does(user: Checkout) -> None
     assert user.apply() == (0, [])
 
 
+@pytest.mark.untraced
 def test_another_host_that_the_checkout_names_gets_nothing(clone: Checkout) -> None:
     other = clone.git.folder.parent / "other.git"
     clone.git.git("init", "--quiet", "--bare", str(other))
@@ -364,6 +378,7 @@ def test_another_host_that_the_checkout_names_gets_nothing(clone: Checkout) -> N
     assert Repository(other).git("for-each-ref") == ""
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("options", [True, False])
 def test_a_server_may_take_no_options_of_a_push(clone: Checkout, *, options: bool) -> None:
     server = Repository(clone.remote)
@@ -403,6 +418,7 @@ def test_two_applies_at_the_same_time_lose_no_line(clone: Checkout) -> None:
     assert len(Repository(clone.remote).git("log", "--format=%h", "reconciler/applied").splitlines()) == 2
 
 
+@pytest.mark.untraced
 def test_a_line_that_is_newer_than_a_saved_plan_is_kept(clone: Checkout) -> None:
     """The plan knows which lines there were: an object that its lists lack may have been created since then."""
     clone.milestones("a", "x")
@@ -435,6 +451,7 @@ def test_a_line_that_others_have_written_since_a_plan_was_saved_stays_as_it_is(c
     assert clone.listed() == ["project 100 a <second>", "project 100 b <third>"]
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_that_changes_nothing_by_now_is_not_recorded(user: Checkout) -> None:
     user.milestones("a")
     user.commit("first")
@@ -447,6 +464,7 @@ def test_a_saved_plan_that_changes_nothing_by_now_is_not_recorded(user: Checkout
     assert user.git.git("rev-parse", "reconciler/applied") == before
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("options", ["", "--quiet", "--verbose", "--plan ../plan.json", "--section milestones"])
 def test_an_apply_says_what_stays_as_its_plan_does(user: Checkout, options: str) -> None:
     user.milestones("a", "b")
@@ -490,6 +508,7 @@ def test_a_revert_that_is_killed_before_it_closes_a_milestone_closes_it_when_it_
     assert (milestone["title"], milestone["state"]) == ("a", "closed")
 
 
+@pytest.mark.untraced
 def test_a_revert_is_in_the_log_and_leaves_no_digest_of_what_it_has_undone(
     user: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def write_once(checkout: Repository, remote: Remote, number: int = 1, message: A
         return its.write(its.read(), adding(number), message)
 
 
+@pytest.mark.untraced
 def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
     server: GitServer, checkout: Repository
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_job_fetches_with_its_own_token_and_pushes_with_the_push_token(
     ]
 
 
+@pytest.mark.untraced
 def test_each_token_is_tried_in_turn_until_one_is_not_refused(server: GitServer, checkout: Repository) -> None:
     server.tokens |= {"api-token"}
     server.readers = {"job-token"}
@@ -146,6 +148,7 @@ def test_each_token_is_tried_in_turn_until_one_is_not_refused(server: GitServer,
     assert server.git("show", "-s", "--format=%cn", server.last()) == "project_7_bot"
 
 
+@pytest.mark.untraced
 def test_no_other_server_gets_the_token_of_the_api(server: GitServer, checkout: Repository) -> None:
     server.readers = {"job-token"}
     remote = remote_of(job(server), "https://gitlab.example.com/api/v4", api_token="api-token")
@@ -172,12 +175,14 @@ def test_a_refused_fetch_is_told_for_each_token_and_shows_none(server: GitServer
     assert "push-token" not in repr(remote)
 
 
+@pytest.mark.untraced
 def test_a_server_without_push_options_is_asked_once_more_without(server: GitServer, checkout: Repository) -> None:
     server.git("config", "receive.advertisePushOptions", "false")
     commit = write_once(checkout, remote_of(job(server)))
     assert server.last() == commit
 
 
+@pytest.mark.untraced
 def test_the_push_skips_pipelines(server: GitServer, checkout: Repository) -> None:
     hook = server.folder / REPOSITORY / "hooks" / "pre-receive"
     hook.write_text('#!/bin/sh\necho "$GIT_PUSH_OPTION_0" > options\n')
@@ -195,6 +200,7 @@ def test_a_redirect_is_not_followed(tmp_path: Path, server: GitServer, checkout:
         assert other.asked == []
 
 
+@pytest.mark.untraced
 def test_no_other_host_gets_a_token_whatever_the_checkout_and_the_environment_say(
     tmp_path: Path, server: GitServer, checkout: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +330,7 @@ def test_a_branch_with_anything_else_is_not_read(checkout: Repository, files: di
     assert said in str(raised.value)
 
 
+@pytest.mark.untraced
 def test_without_a_remote_the_branch_is_in_this_repository(checkout: Repository) -> None:
     """No branch is checked out for it, and the working tree stays as it is."""
     checkout.git("config", "user.name", "Ada <Lovelace>")
@@ -357,6 +364,7 @@ def test_a_repository_that_takes_no_objects_is_told(checkout: Repository) -> Non
             store(place).write(first, adding(1), MESSAGE)
 
 
+@pytest.mark.untraced
 def test_elsewhere_git_knows_the_users_own_credentials(tmp_path: Path, server: GitServer, checkout: Repository) -> None:
     """Of the user's configuration nothing else is used, such as where tokens are sent instead."""
     checkout.git("remote", "add", "origin", server.remote)
@@ -370,6 +378,7 @@ def test_elsewhere_git_knows_the_users_own_credentials(tmp_path: Path, server: G
     assert server.users() == ["fetch ada:push-token", "push ada:push-token"]
 
 
+@pytest.mark.untraced
 def test_a_password_in_the_url_of_a_remote_is_taken_out_of_it(server: GitServer, checkout: Repository) -> None:
     checkout.git("remote", "add", "origin", server.remote.replace("https://", "https://ada:push%2Dtoken@"))
     remote = checkout_remote(checkout.folder, "origin", str(LOOPBACK))
@@ -388,6 +397,7 @@ def test_a_remote_may_be_a_folder(tmp_path: Path, checkout: Repository) -> None:
     assert other.git("rev-parse", INVENTORY_BRANCH) == commit
 
 
+@pytest.mark.untraced
 def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
@@ -400,6 +410,7 @@ def test_a_repository_of_sha_256_is_understood(tmp_path: Path) -> None:
         assert len(ours.write(ours.read(), adding(1), MESSAGE)) == 64
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("url", "said"),
     [

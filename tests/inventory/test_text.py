@@ -199,6 +199,7 @@ def test_any_list_comes_back_as_it_was_written(inventory: Inventory) -> None:
     assert inventory_text(again) == text
 
 
+@pytest.mark.untraced
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text() | st.lists(texts).map(lambda lines: HEADER + "\n".join(lines)))
 def test_any_text_is_a_list_or_cannot_be_read(text: str) -> None:

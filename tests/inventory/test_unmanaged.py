@@ -1,5 +1,7 @@
 """A section that a document leaves alone: its objects are released, and no later plan deletes them."""
 
+import pytest
+
 from tests.inventory.checkout import Checkout
 
 PROFILE = """\
@@ -10,6 +12,7 @@ spec: {milestones: {a: {}, b: {}}}
 """
 
 
+@pytest.mark.untraced
 def test_objects_of_an_unmanaged_section_are_released_by_the_next_apply_and_stay(user: Checkout) -> None:
     user.write("manifests/base.yaml", PROFILE)
     user.declare("{trigger_tokens: {nightly: {}}}", more=", profiles: [base]")

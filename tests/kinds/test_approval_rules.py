@@ -70,6 +70,7 @@ def shown(engine: EngineDriver) -> dict[str, Mapping[str, Any]]:
     return {rule["name"]: rule for rule in engine.sandbox.state()["projects"][0].get("approval_rules", [])}
 
 
+@pytest.mark.untraced
 def test_names_are_sent_as_ids_and_what_is_left_out_stays(engine: EngineDriver) -> None:
     service(engine)
     wanted: dict[str, Any] = {"approvals_required": 2, "users": ["eve", "BOB", "bob"], "groups": ["Acme/Tools"]}
@@ -171,6 +172,7 @@ def test_whoever_leaves_meanwhile_makes_the_change_dropped(engine: EngineDriver)
     ]
 
 
+@pytest.mark.untraced
 def test_branches_of_the_same_run_come_first_and_go_by_the_ids_they_get(engine: EngineDriver) -> None:
     service(engine)
     wanted = {"approvals_required": 1, "users": ["bob"], "branches": ["release/*", "stable", "main"]}
@@ -188,6 +190,7 @@ TOP = section("protected_branches", {"next": {}}, ACME)
 NEXT = rules({"a": {"approvals_required": 1, "users": ["bob"], "branches": ["next", "main"]}})
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_branches_that_the_same_run_protects_in_the_top_level_group_go_by_the_ids_they_get(
     engine: EngineDriver, is_saved: bool
@@ -229,6 +232,7 @@ def test_a_rule_waits_for_a_branch_that_is_not_created(engine: EngineDriver) -> 
     assert shown(engine) == {}
 
 
+@pytest.mark.untraced
 def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) -> None:
     service(
         engine,
@@ -276,6 +280,7 @@ def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_
     ]
 
 
+@pytest.mark.untraced
 def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for_it(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [9]}, {"id": 8, "name": "b"})
     more: dict[str, Any] = {"stable": None, "next": None, "main": {}}
@@ -360,6 +365,7 @@ def saved(engine: EngineDriver, *sections: Section) -> Any:
     return tree(load_plan(text, KINDS))
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_deletes_a_branch_and_moves_its_rules(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [2]})
     wanted = {"a": {"branches": ["main", "new"], "users": ["eve", "bob"]}, "any_approver": {"approvals_required": 1}}
@@ -384,6 +390,7 @@ def test_a_saved_plan_that_was_edited_is_not_applied(engine: EngineDriver) -> No
     assert outcome.startswith("stale: approval rule a: the saved plan was edited")
 
 
+@pytest.mark.untraced
 def test_the_rule_for_any_approver_is_known_by_its_type(engine: EngineDriver) -> None:
     service(engine, {"id": 7, "name": "Everyone", "rule_type": "any_approver", "approvals_required": 1})
     assert engine.step(rules({"any_approver": {"approvals_required": 1}}, prune=True)) == []
@@ -559,6 +566,7 @@ class Counting(Client):
                 self.under_way[request.path] -= 1
 
 
+@pytest.mark.untraced
 def test_rules_of_one_project_are_created_one_after_the_other(engine: EngineDriver) -> None:
     """No index keeps their names unique: a creation is looked for before the next one is sent."""
     service(engine)
@@ -570,6 +578,7 @@ def test_rules_of_one_project_are_created_one_after_the_other(engine: EngineDriv
     assert client.most == {RULES: 1, RULES.replace("api", "lib"): 1}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("wanted", "ends"),
     [
@@ -628,6 +637,7 @@ Plan: 1 to delete, 1 loosening, 1 unmanaged. 1 write to apply; 3 requests were m
 BODY = {"name": "a", "rule_type": "regular", "approvals_required": 1, "user_ids": [4]}
 
 
+@pytest.mark.untraced
 def test_a_lock_is_told_once_with_the_number_of_targets(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["instance"]["merge_request_approval_settings"] = {"allow_overrides_to_approver_list_per_merge_request": False}
@@ -642,6 +652,7 @@ def test_a_lock_is_told_once_with_the_number_of_targets(cli_runner: CliRunner) -
     assert line.startswith('  + approval rule "any_approver"              failed: the service\'s administrators or a ')
 
 
+@pytest.mark.untraced
 def test_an_edition_without_approval_rules_is_a_problem(engine: EngineDriver) -> None:
     service(engine)
     state = engine.sandbox.state()
@@ -658,6 +669,7 @@ NEW = (
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("path", ["acme/fresh", "acme/team/fresh"])
 def test_a_new_project_has_its_rules_by_the_run_that_creates_it(cli_runner: CliRunner, path: str) -> None:
     state = a_small_service("deployed")
@@ -753,6 +765,7 @@ def test_groups_have_no_approval_rules() -> None:
     assert ACME.level not in KINDS["approval_rules"].models
 
 
+@pytest.mark.untraced
 def test_a_rehearsal_has_the_rules_with_their_approvers(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     anybody = {"id": 3, "name": "Everyone", "rule_type": "any_approver", "approvals_required": 1}
@@ -807,6 +820,7 @@ def test_events_tell_what_they_did_to_a_rule(happened: AuditEvent, traced: list[
     assert {each.names for each in told} <= {("QA", 29)}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("why", [{"archived": True}, {"merge_requests_enabled": False}])
 def test_maintainers_change_the_rules_of_an_archive_and_where_merge_requests_are_off(
     engine: EngineDriver, why: dict[str, Any]

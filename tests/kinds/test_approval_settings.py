@@ -81,6 +81,7 @@ def read_only(*names: str, by: str = "group acme") -> list[str]:
     return [f"approval settings.{name}: {why}" for name in sorted(names)]
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_project_s_approval_settings(engine: EngineDriver) -> None:
     def step(value: object) -> list[str]:
         return in_order(engine.step(wanted(value)))
@@ -97,6 +98,7 @@ def test_the_life_of_a_project_s_approval_settings(engine: EngineDriver) -> None
     assert step(FRESH_PROJECT) == [line(URL, FRESH_PROJECT)]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", FRESH_PROJECT)
 def test_each_setting_of_a_project_is_sent_with_all_others_and_they_stay(
     engine: EngineDriver, dialect: str, name: str
@@ -108,6 +110,7 @@ def test_each_setting_of_a_project_is_sent_with_all_others_and_they_stay(
     assert {key: raw(engine)[key] for key in after} == after
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", [AUTHOR, COMMITTER, OVERRIDES, RETAIN, AGAIN])
 def test_the_first_write_to_a_group_keeps_what_it_shows_of_the_rest(engine: EngineDriver, name: str) -> None:
     assert raw(engine, ACME) is None

@@ -42,6 +42,7 @@ def kept(engine: EngineDriver) -> list[tuple[str, str | None, str | None]]:
     return [(each["repository_path_pattern"], each[PUSH], each[DELETE]) for each in rules]
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_protection_rule(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
         return engine.step(wanted(value, prune=prune))
@@ -66,6 +67,7 @@ def test_the_life_of_a_protection_rule(engine: EngineDriver) -> None:
     assert step({}, prune=True) == [f"DELETE {URL}/1"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("levels", [{PUSH: "admin"}, {DELETE: "admin"}, {PUSH: "admin", DELETE: None}], ids=str)
 def test_a_rule_is_created_without_the_level_that_is_not_wanted(
     engine: EngineDriver, levels: dict[str, str | None]
@@ -76,6 +78,7 @@ def test_a_rule_is_created_without_the_level_that_is_not_wanted(
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("levels", [{}, {PUSH: None}, {PUSH: None, DELETE: None}], ids=str)
 def test_a_rule_without_levels_cannot_be_created(engine: EngineDriver, levels: dict[str, None]) -> None:
     value = wanted({"acme/api/a": levels, "acme/api/b": {PUSH: "owner"}})
@@ -104,6 +107,7 @@ def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> N
     assert engine.step(wanted({"acme/api/a": None})) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("old", ["acme/api/a", ["acme/api/z", "acme/api/a"]], ids=str)
 def test_a_rename_keeps_the_rule_and_changes_its_levels_with_it(engine: EngineDriver, old: object) -> None:
     put(engine, rule("acme/api/a", push="owner", delete="admin", id=5))
@@ -147,6 +151,7 @@ def test_pruning_deletes_what_is_not_listed_after_all_else(engine: EngineDriver)
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("size", [99, 100, 101, 205])
 def test_all_rules_are_read_with_pages_and_without(engine: EngineDriver, dialect: str, size: int) -> None:
     put(engine, *(rule(f"acme/api/r{number:03}", push="owner", id=number) for number in range(1, size + 1)))
@@ -209,6 +214,7 @@ def test_a_project_known_by_its_number_has_rules_too(engine: EngineDriver) -> No
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("pattern", "fault"),
     [
@@ -237,6 +243,7 @@ def test_a_pattern_is_checked_before_the_service_would_refuse_it(
             engine.client.send(Request("POST", URL, rule(pattern, push="owner")))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("pattern", "doubt"),
     [

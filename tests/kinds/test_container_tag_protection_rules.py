@@ -90,6 +90,7 @@ def test_the_service_counts_rules_that_no_list_shows(engine: EngineDriver) -> No
     assert failures(engine.apply(plan)) == [f"failed: tag protection rule ^v: POST {URL}: 422 {full}; {hidden}"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("there", "told"), [(1, False), (2, True), (3, True)])
 def test_the_plan_says_where_hidden_rules_may_have_the_last_place(engine: EngineDriver, there: int, told: bool) -> None:
     """The service's list shows no rule that makes tags immutable, so that the plan knows of none."""

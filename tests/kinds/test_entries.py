@@ -178,6 +178,7 @@ def test_a_number_and_the_name_that_it_has_are_one_entry(engine: EngineDriver, k
     assert engine.step(rule({"user": 3}, {"deploy_key": 5})) == []
 
 
+@pytest.mark.untraced
 def test_a_plan_tells_of_a_blocked_user_who_comes(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["users"][2]["blocked"] = True
@@ -256,6 +257,7 @@ spec: {protected_branches: {main: {allowed_to_push: [%s]}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("entry", "code"), [("{user: ada}", 0), ("{user: 2}", 0), ("{user: bob}", 3), ("{group: acme}", 3)]
 )
@@ -316,6 +318,7 @@ def test_members_who_were_added_a_moment_ago_are_tried_once_more(engine: EngineD
     assert (list(again.changes), list(again.problems)) == ([], [])
 
 
+@pytest.mark.untraced
 def test_the_second_try_is_the_last_one(engine: EngineDriver) -> None:
     service(engine, **just_added(20))
     lines = failures(engine.apply(engine.plan(*NEW_MEMBER)))
@@ -382,6 +385,7 @@ ONE_ENTRY = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
 @pytest.mark.parametrize(("planner", "applier"), [("root", "ada"), ("ada", "root"), ("ada", "ada")])
 def test_a_saved_plan_holds_although_another_token_sees_other_names(
@@ -401,6 +405,7 @@ def test_a_saved_plan_holds_although_another_token_sees_other_names(
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("spec", ONE_ENTRY.values(), ids=ONE_ENTRY)
 @pytest.mark.parametrize(("applier", "reverter"), [("root", "ada"), ("ada", "root")])
 def test_an_apply_is_reverted_although_another_token_sees_other_names(
@@ -433,6 +438,7 @@ def levels(entries: list[dict[str, Any]]) -> list[str]:
     return sorted(str(entry.get("group_id") or entry.get("user") or entry["access_level"]) for entry in entries)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("planner", "applier", "moved"),
     [("root", "ada", "+ group 22, - group hidden"), ("ada", "root", "+ group others, - group 21")],

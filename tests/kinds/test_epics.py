@@ -37,6 +37,7 @@ def live(engine: EngineDriver, title: str) -> dict[str, Any]:
     return next(each for each in group_in(engine.sandbox.state())["epics"] if each["title"] == title)
 
 
+@pytest.mark.untraced
 def test_the_life_of_an_epic(engine: EngineDriver) -> None:
     put(engine, labels=("roadmap", "new"))
     assert engine.step(

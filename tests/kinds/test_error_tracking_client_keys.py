@@ -23,6 +23,7 @@ def kept(engine: EngineDriver) -> list[int]:
     return [each["id"] for each in project_in(engine.sandbox.state()).get("error_tracking_client_keys", [])]
 
 
+@pytest.mark.untraced
 def test_the_life_of_client_keys(engine: EngineDriver) -> None:
     assert engine.step(wanted(2)) == [f"POST {URL} {{}}"] * 2
     assert kept(engine) == [1, 2]
@@ -35,6 +36,7 @@ def test_the_life_of_client_keys(engine: EngineDriver) -> None:
     assert engine.step(wanted(0, prune=True)) == [f"DELETE {URL}/3"]
 
 
+@pytest.mark.untraced
 def test_a_saved_plan_of_client_keys_is_carried_out_as_it_shows(engine: EngineDriver) -> None:
     def saved(count: int) -> list[str]:
         plan = engine.plan(wanted(count, prune=True))
@@ -90,6 +92,7 @@ def test_a_project_that_is_known_by_path_alone_is_asked_for_its_number_once(engi
     assert engine.requests() == ["GET projects/acme%2Fapi", listed, f"POST {URL} {{}}", listed]
 
 
+@pytest.mark.untraced
 def test_a_project_in_a_list_is_not_asked_for_its_number(cli_runner: CliRunner) -> None:
     cli_runner.service()
     cli_runner.write(

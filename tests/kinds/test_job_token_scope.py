@@ -66,6 +66,7 @@ def switch(enabled: str) -> str:
     return f'PATCH {URL} {{"enabled": {enabled}}}'
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_job_token_scope(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
         return engine.step(wanted(value, prune=prune))
@@ -118,6 +119,7 @@ def test_entries_that_no_manifest_mentions_are_reported_and_not_touched(engine: 
     assert engine.step(value) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("value", "reads"),
     [
@@ -146,6 +148,7 @@ def test_emptying_both_lists_reads_them_and_the_number_where_they_do_not_tell_it
     assert engine.requests() == [PROJECTS, GROUPS_LIST, *asked]
 
 
+@pytest.mark.untraced
 def test_paths_are_compared_without_regard_to_case(engine: EngineDriver) -> None:
     put(engine, projects=[101], groups=[11])
     assert engine.step(wanted({"projects": ["Acme/Lib"], "groups": ["ACME/tools"]}, prune=True)) == []
@@ -158,6 +161,7 @@ def test_one_target_by_path_and_by_number_is_added_once_and_kept_once(engine: En
     assert engine.step(value) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("target", "itself"), [(API, "acme/api"), (API, "Acme/API"), (API, 100), (NUMBER, 100)], ids=str
 )
@@ -340,6 +344,7 @@ def test_a_switch_that_older_services_acknowledge_and_do_not_throw_is_seen_throu
     engine.client = usual
 
 
+@pytest.mark.untraced
 def test_what_another_writer_did_after_the_plan_is_told_as_theirs(engine: EngineDriver) -> None:
     put(engine, projects=[101], groups=[11])
     plan = engine.plan(wanted({"projects": ["acme/web", 103], "groups": ["acme"]}, prune=True))
@@ -363,6 +368,7 @@ def test_a_plan_that_is_read_again_first_has_nothing_to_do_where_all_is_as_wante
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_more_than_a_page_of_entries_is_read_page_by_page(engine: EngineDriver, dialect: str) -> None:
     numbers = list(range(1001, 1151))
     put(engine, projects=numbers, groups=numbers)
@@ -379,6 +385,7 @@ def test_more_than_a_page_of_entries_is_read_page_by_page(engine: EngineDriver, 
     ]
 
 
+@pytest.mark.untraced
 def test_more_entries_than_the_service_allows_are_refused(engine: EngineDriver) -> None:
     put(engine, projects=list(range(1001, 1201)), groups=list(range(1001, 1201)))
     outcomes = engine.apply(engine.plan(wanted({"projects": [101], "groups": [11]})))

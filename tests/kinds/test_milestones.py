@@ -27,6 +27,7 @@ def titles(engine: EngineDriver) -> list[str]:
     return [each["title"] for each in project_in(engine.sandbox.state())["milestones"]]
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_milestone(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
         return engine.step(section("milestones", value, prune=prune))
@@ -46,6 +47,7 @@ def test_the_life_of_a_milestone(engine: EngineDriver) -> None:
     assert step({}, prune=True) == [f"DELETE {URL}/1"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fields", "sent"),
     [
@@ -117,6 +119,7 @@ def test_pruning_deletes_what_is_not_listed_after_all_else(engine: EngineDriver)
     assert titles(engine) == ["1.0", "1.1"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("old", ["1.0", ["1.0"], ["0.9", "1.0"]], ids=str)
 def test_a_rename_keeps_the_milestone_and_is_done_once(engine: EngineDriver, old: object) -> None:
     put(engine, {"id": 5, "title": "1.0", "description": "kept"})
@@ -204,6 +207,7 @@ def test_a_description_is_a_text_or_null(description: object) -> None:
         section("milestones", {"1.0": {"description": description}})
 
 
+@pytest.mark.untraced
 def test_more_than_a_page_of_milestones_is_read_page_by_page(engine: EngineDriver) -> None:
     put(engine, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
     wanted = section("milestones", {f"m{number:03}": {} for number in range(1, 205)}, prune=True)

@@ -84,6 +84,7 @@ def kept(engine: EngineDriver, target: Target, name: str = "ada") -> dict[str, A
     return dict((group_in(state) if target == ACME else project_in(state))["notification_settings"][name])
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_the_life_of_notification_settings(engine: EngineDriver, target: Target) -> None:
     url = URLS[target]
@@ -126,6 +127,7 @@ def test_settings_that_were_never_made_have_the_default_level(engine: EngineDriv
     assert engine.step(wanted({"level": "participating" if target == USER else "global"}, target)) == []
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_the_settings_are_those_of_the_user_behind_the_token(engine: EngineDriver, target: Target) -> None:
     put(engine, target, {"level": "custom", "events": {"new_note": True}}, name="bob")
@@ -136,6 +138,7 @@ def test_the_settings_are_those_of_the_user_behind_the_token(engine: EngineDrive
         assert engine.step(wanted({"level": "custom", "events": {"new_note": True}}, target)) == []
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_a_null_event_is_the_service_s_default(engine: EngineDriver, target: Target) -> None:
     nulls = dict.fromkeys(("failed_pipeline", "fixed_pipeline", "moved_project", "new_note", "success_pipeline"))
@@ -151,6 +154,7 @@ def test_a_null_event_is_the_service_s_default(engine: EngineDriver, target: Tar
     ]
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_events_that_are_not_declared_stay_as_they_are(engine: EngineDriver, target: Target) -> None:
     put(engine, target, {"level": "custom", "events": {"close_issue": True, "fixed_pipeline": False}})
@@ -158,6 +162,7 @@ def test_events_that_are_not_declared_stay_as_they_are(engine: EngineDriver, tar
     assert kept(engine, target)["events"] == {"close_issue": True, "fixed_pipeline": False, "new_note": True}
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_each_event_of_the_service_can_be_set_and_each_other_is_a_problem(
     engine: EngineDriver, dialect: str, target: Target
@@ -176,6 +181,7 @@ def test_each_event_of_the_service_can_be_set_and_each_other_is_a_problem(
     assert engine.problems(put_all) == problems
 
 
+@pytest.mark.untraced
 @at_every_level
 def test_each_event_of_the_service_can_be_switched_off(engine: EngineDriver, dialect: str, target: Target) -> None:
     names = [name for name in ALL_EVENTS if name not in ABSENT[dialect, target]]
@@ -203,6 +209,7 @@ def test_an_event_that_cannot_be_seen_to_be_missing_is_dropped_and_then_a_proble
 EMAIL_URL = URLS[USER]
 
 
+@pytest.mark.untraced
 def test_an_address_is_set_changed_and_cleared(engine: EngineDriver) -> None:
     def step(address: str | None) -> list[str]:
         return engine.step(wanted({"notification_email": address}, USER))
@@ -224,6 +231,7 @@ def test_level_events_and_address_go_in_one_request(engine: EngineDriver) -> Non
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("value", "reads"),
     [
@@ -307,6 +315,7 @@ def test_settings_of_all_levels_are_written_from_the_user_down(engine: EngineDri
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("address", [None, "ada@example.com", "ops@example.com"])
 def test_a_plan_for_the_user_that_is_read_again_first_is_not_stale(engine: EngineDriver, address: str | None) -> None:
     put(engine, USER, {"notification_email": "ops@example.com"})

@@ -32,6 +32,7 @@ def put(engine: EngineDriver, *rules: object, flag: bool = False, **more: object
         project_in(state).update({KIND.name: list(rules), **more})
 
 
+@pytest.mark.untraced
 def test_the_life_of_a_rule(engine: EngineDriver) -> None:
     name = f'"{PATTERN}": "@acme/*", "{TYPE}": "npm"'
     assert engine.step(wanted({"npm:@acme/*": {PUSH: "maintainer"}})) == [

@@ -234,6 +234,7 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("fault", ["reset-before", "reset-after", "truncate"])
 def test_a_promotion_whose_answer_is_lost_is_looked_for_before_it_is_sent_again(
     engine: EngineDriver, fault: str
@@ -307,6 +308,7 @@ def test_no_saved_plan_promotes_what_it_does_not_show(engine: EngineDriver) -> N
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
     given(engine, api=[{"id": 5, "title": "1.0"}])
     plan = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}, "new": {}}))

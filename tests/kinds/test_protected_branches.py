@@ -69,6 +69,7 @@ def levels(*numbers: int, **subject: Any) -> list[dict[str, Any]]:
     return [{"id": number, "access_level": number % 100} for number in numbers] + ([subject] if subject else [])
 
 
+@pytest.mark.untraced
 def test_a_list_is_sent_with_its_entries_by_id_and_what_is_left_out_stays(engine: EngineDriver) -> None:
     wanted: dict[str, Any] = {"allowed_to_push": ["maintainer", {"user": "eve"}], "allowed_to_merge": []}
     service(engine)
@@ -283,6 +284,7 @@ def applied_at_once(engine: EngineDriver, *sections: Section, applies: int = 2) 
     return [line for outcomes in runs for line in failures(outcomes)]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("target", "owners"), [(API, "projects"), (ACME, "groups")], ids=["project", "group"])
 def test_of_two_applies_at_once_one_rule_stays_and_the_next_plan_is_empty(
     engine: EngineDriver, target: Target, owners: str
@@ -312,6 +314,7 @@ def test_of_two_applies_at_once_an_approval_rule_names_the_branch_rule_that_stay
     assert (list(again.changes), list(again.problems)) == ([], [])
 
 
+@pytest.mark.untraced
 def test_where_approvals_are_not_to_be_had_one_rule_stays_too(engine: EngineDriver) -> None:
     service(engine)
     state = engine.sandbox.state()
@@ -515,6 +518,7 @@ def test_shorter_names_are_created_before_longer_ones_that_contain_them(engine: 
     assert [sent(line)[1]["name"] for line in writes] == ['"x', "ma", "main", "a-main"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("kind", "done"), [("reset-after", True), ("reset-before", False)])
 def test_no_request_is_sent_again_whose_answer_is_lost(engine: EngineDriver, kind: str, *, done: bool) -> None:
     """The second DELETE of one name would take another rule; what came of the first, the list tells."""
@@ -592,6 +596,7 @@ def test_a_new_project_is_protected_by_the_run_that_creates_it(cli_runner: CliRu
 PROJECT = "{{apiVersion: reconciler/v1, kind: Project, metadata: {{path: acme/fresh}}, create: {{}}, spec: {}}}"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("level", "entry", "reason"),
     [
@@ -619,6 +624,7 @@ FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OF_RULES = re.compile("/protected_(branches|tags)([/?]|$)")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("file", sorted(file.name for file in RECORDINGS.glob("*protected-*.yaml")))
 def test_every_rule_that_the_service_has_shown_is_read_whole(file: str) -> None:
     read = 0
@@ -738,6 +744,7 @@ def test_a_list_is_as_an_event_left_it_if_all_its_roles_are_and_it_is_as_long() 
     assert not left.is_still_set(None)
 
 
+@pytest.mark.untraced
 def test_rules_of_an_archive_are_read_only_and_without_a_repository_there_are_none(engine: EngineDriver) -> None:
     """A rule with a role for those who may change it is locked while nobody may push."""
     entry = {"id": 240, "access_level": 40}

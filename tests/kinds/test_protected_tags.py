@@ -61,6 +61,7 @@ def test_a_rule_is_replaced_under_cover(engine: EngineDriver) -> None:
     assert engine.step(tags({}, prune=True)) == [f"DELETE {RULES}/v%2A"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("sent", [1, 2, 3])
 def test_a_run_that_is_killed_leaves_more_protection_and_the_next_one_ends_it(engine: EngineDriver, sent: int) -> None:
     service(engine, {"name": "v1", "create_access_levels": [{"id": 1, "access_level": 40}]})
@@ -97,6 +98,7 @@ def test_a_rename_needs_no_cover(engine: EngineDriver) -> None:
     assert engine.step(tags({"v2": {"renamed_from": "v1"}})) == [post("v2", 40), f"DELETE {RULES}/v1"]
 
 
+@pytest.mark.untraced
 def test_a_rule_for_nobody_that_somebody_has_made_is_no_cover(cli_runner: CliRunner) -> None:
     others = [{"name": name, "create_access_levels": [{"access_level": 0}]} for name in ("v2*", "v2**", "***")]
     cli_runner.service(protected_tags=[{"name": "v2"}, {"name": "v1***"}, *others])
@@ -108,6 +110,7 @@ def test_a_rule_for_nobody_that_somebody_has_made_is_no_cover(cli_runner: CliRun
     assert all(f'protected tag "{name}" is unmanaged' in planned for name in ("v2*", "v2**", "***", "v1***"))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("spec", "rules"),
     [

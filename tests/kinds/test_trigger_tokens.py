@@ -161,6 +161,7 @@ def test_several_tokens_of_one_description_go_together(engine: EngineDriver) -> 
     assert engine.step(wanted({"deploy": {}}, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
 
 
+@pytest.mark.untraced
 def test_a_token_that_has_expired_is_gone_and_is_created_again(engine: EngineDriver) -> None:
     put(engine, token("nightly", id=1, expires_at="2026-02-28"), token("deploy", id=2, expires_at="2999-12-31"))
     value = wanted({"nightly": {}, "deploy": {}}, prune=True)

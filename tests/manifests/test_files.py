@@ -148,6 +148,7 @@ def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
     assert [str(warning) for warning in folder.read(".").warnings] == ["a\\u001b[2J.yaml: warning: holds no document"]
 
 
+@pytest.mark.untraced
 def test_a_template_that_renders_to_nothing_is_as_it_should_be(folder: Folder) -> None:
     folder.put("a.yaml.j2", "# nothing yet\n{% if wanted %}\n" + USER + "{% endif %}\n")
     assert folder.read(values={"wanted": False}).warnings == ()
@@ -165,6 +166,7 @@ def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder
     assert "cannot be read: file name too long" in folder.faults(".")
 
 
+@pytest.mark.untraced
 def test_a_pipe_that_is_named_is_read() -> None:
     program = "from pathlib import Path; from reconciler.kinds import all_kinds; from reconciler.manifests import *; "
     program += "print(*read_manifests(Inputs([Path('/dev/stdin')], all_kinds())).files)"

@@ -190,6 +190,7 @@ def test_each_foreign_key_is_answered_by_what_it_means(folder: Folder) -> None:
     assert "".join(lines) == TABLE.read_text()
 
 
+@pytest.mark.untraced
 def test_each_line_that_an_answer_says_to_write_is_right(folder: Folder) -> None:
     advised = [
         (section, *line.split(": ", 1))

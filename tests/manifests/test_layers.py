@@ -274,6 +274,7 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
 PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(PARTS, PARTS)
 @example("{{{", "}}}")
@@ -294,6 +295,7 @@ def test_a_section_of_the_wrong_form_in_one_layer_does_not_hide_the_others(folde
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("field", "expected"),
     [

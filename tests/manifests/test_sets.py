@@ -193,6 +193,7 @@ def test_sets_of_equal_priority_of_which_one_drops_what_the_other_says_disagree(
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", ["a", "{name}"])
 def test_many_sets_of_equal_priority_cost_no_more_than_many_comparisons(name: str, folder: Folder) -> None:
     comparisons = 0

@@ -150,6 +150,7 @@ def test_accept_and_export_write_nothing_into_it(fleet: CliRunner) -> None:
     assert own.read_text() == OWN % "[milestones]"
 
 
+@pytest.mark.untraced
 def test_the_origin_of_a_deletion_by_prune_is_where_the_section_is_pruned(cli_runner: CliRunner) -> None:
     scope = {"project_allowlist": [101], "inbound_enabled": True}
     cli_runner.service(milestones=[{"title": "old"}], job_token_scope=scope)

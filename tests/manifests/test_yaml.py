@@ -210,6 +210,7 @@ def test_a_billion_laughs_are_refused_before_they_are_built() -> None:
     ]
 
 
+@pytest.mark.untraced
 def test_ten_thousand_aliases_are_fine_and_one_more_is_not() -> None:
     assert read_all("- &x 1\n" + "- *x\n" * 10_000).errors == ()
     assert read_all("- &x 1\n" + "- *x\n" * 10_001).errors[0].line == 10_002
@@ -260,6 +261,7 @@ PIECES = ["- ", ": ", ", ", "&x ", "*x", "!!str ", "!x", "? ", "---\n", "...\n",
 SNIPPETS = st.lists(st.sampled_from([*"ab:[]{}'\"#|>%1~\\@`\n\t\r\x85\x1b\ud800é", *PIECES]), max_size=25).map("".join)
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(SNIPPETS | st.text(max_size=40))
 @example("a: [\n")
@@ -293,6 +295,7 @@ def without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_reader, "LOADER", yaml.SafeLoader)
 
 
+@pytest.mark.untraced
 @pytest.mark.usefixtures("without_libyaml")
 @pytest.mark.parametrize("text", FLAWS)
 def test_the_same_is_wrong_without_libyaml(text: str) -> None:

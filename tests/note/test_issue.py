@@ -116,6 +116,7 @@ def test_an_issue_is_opened_updated_closed_and_reopened(cli_runner: CliRunner) -
     assert run(cli_runner) == "Issue drift unchanged: acme/web#1\n"
 
 
+@pytest.mark.untraced
 def test_problems_open_an_issue_too_and_the_job_is_named(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +155,7 @@ def test_only_own_issues_count_and_duplicates_are_closed(cli_runner: CliRunner) 
     assert [each["state"] for each in issues(cli_runner)] == ["opened"] * 3 + ["closed"] * 3
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("fault", ["reset-after", "not-json"])
 def test_an_issue_whose_answer_is_lost_is_looked_for_before_it_is_opened_again(
     cli_runner: CliRunner, fault: str
@@ -182,6 +184,7 @@ def test_a_refusal_is_told_with_advice_and_is_no_failure(
     assert done.err.endswith(f"; the token is not valid there (CI job tokens may not open issues): {how}\n")
 
 
+@pytest.mark.untraced
 def test_what_is_no_report_of_drift_is_an_error(cli_runner: CliRunner) -> None:
     cli_runner.write("odd.json", "{}")
     cli_runner("apply --yes --report json=report.json")
@@ -229,6 +232,7 @@ def a_drift(marks: dict[str, int], text: str) -> DriftIssue:
     return DriftIssue(Memory("T", marks), lambda _before: text, lambda _before: (), title="t", in_order="ok")
 
 
+@pytest.mark.untraced
 def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRunner) -> None:
     with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
         assert keep_issue(client, "102", "n", a_drift({"ab": 2, "c": 1}, "x")).result is Result.OPENED
@@ -240,6 +244,7 @@ def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRun
         assert issues(cli_runner)[0]["description"] == "<!-- reconciler issue: n -->\n\nz"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "memory",
     [
@@ -269,6 +274,7 @@ def test_a_memory_that_somebody_edited_is_none(cli_runner: CliRunner, memory: st
         assert issues(cli_runner)[0]["description"].endswith("\n\n---\n\nx")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("made", ["[]", '{"iid": null}'])
 def test_an_issue_without_a_number_is_no_answer(made: str) -> None:
     user, answers = answer("200 OK", '{"id": 2}'), [answer("200 OK", "[]", x_next_page=""), answer("201 Created", made)]

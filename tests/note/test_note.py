@@ -143,6 +143,7 @@ def test_a_project_may_be_named_by_its_path(cli_runner: CliRunner) -> None:
     assert asked(cli_runner) == [each.replace("/100/", "/acme%2Fapi/") for each in (LIST, f"POST {NOTES}")]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("fault", ["reset-after", "truncate", "not-json", "hang-after,seconds=0.1"])
 def test_a_note_whose_answer_is_lost_is_looked_for_before_it_is_posted_again(cli_runner: CliRunner, fault: str) -> None:
     cli_runner.sandbox.set_faults([f"{fault},method=POST"])

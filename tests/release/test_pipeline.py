@@ -149,6 +149,7 @@ def test_a_branch_is_checked_and_a_tag_is_published_after_everything_was_built()
     assert JOBS["release"]["release"]["description"] in JOBS["build-packages"]["artifacts"]["paths"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("form", Form, ids=[form.name for form in Form])
 def test_each_job_ends_with_its_first_failure(checkout: Checkout, form: Form) -> None:
     for name, calls in CALLS.items():

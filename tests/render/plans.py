@@ -41,7 +41,7 @@ from tests.render.samples import Traffic, tree
 
 Found = TypeVar("Found")
 
-patiently = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patiently = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For tests that may run on a busy machine."""
 
 # Strategies are made once, here: to make one takes longer than to draw from it.

@@ -419,6 +419,7 @@ def test_the_work_grows_with_the_changes_and_no_faster(name: str, group_by: str)
     assert many_more <= 4.4 * few
 
 
+@pytest.mark.untraced
 def test_a_fleet_is_one_line_on_the_command_line_unless_each_target_is_asked_for(cli_runner: CliRunner) -> None:
     cli_runner.write(
         "manifests/set.yaml",

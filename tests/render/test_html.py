@@ -678,6 +678,7 @@ def test_no_string_breaks_out(text: str) -> None:
         assert sum(len(card["rows"]) for card in data_of(page)["cards"]) == 5
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans())
 def test_every_change_is_in_the_page(saved: RunDocument) -> None:

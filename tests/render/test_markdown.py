@@ -322,6 +322,7 @@ def assert_plain(token: Token) -> None:
         assert PLAIN.fullmatch(token.content), token.content
 
 
+@pytest.mark.untraced
 @patiently
 @given(evil)
 @example(EVIL)

@@ -173,6 +173,7 @@ def test_a_problem_that_is_too_wide_goes_on_below_itself_in_its_colour() -> None
     ]
 
 
+@pytest.mark.untraced
 def test_no_line_is_wider_than_the_terminal_unless_a_word_is() -> None:
     for width in range(80, 200, 10):
         for text in (
@@ -242,6 +243,7 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

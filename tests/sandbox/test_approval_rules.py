@@ -65,6 +65,7 @@ def test_a_rule_without_approvers_is_for_any_approver_and_there_is_one(acme: San
     assert [each["name"] for each in acme.ask(f"GET {RULES}")[1]] == ["Renamed", "QA", "Nobody"]
 
 
+@pytest.mark.untraced
 def test_six_creations_at_once_are_six_rules_but_one_for_any_approver(acme: SandboxClient) -> None:
     def at_once(**sent: Any) -> list[int]:
         acme.sandbox.set_faults(["race,method=POST,together=6"])
@@ -131,6 +132,7 @@ def test_without_branches_a_rule_holds_for_all(service: SandboxClient, dialect: 
     assert branches(service.ask(f"GET {RULES}/7")) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("name", "required", "sent", "answer"),
     [

@@ -186,6 +186,7 @@ def test_a_fault_applies_to_the_requests_it_names(service: SandboxClient) -> Non
     assert statuses(service, *lines) == [500, 200, 200, 500]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("which", "expected"),
     [

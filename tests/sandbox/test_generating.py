@@ -6,6 +6,7 @@ from reconciler.sandbox import generate
 from reconciler.sandbox.state_file import dump, load
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("projects", [1, 9, 300])
 def test_there_are_as_many_projects_as_asked_for_and_the_same_each_time(projects: int) -> None:
     state = generate(projects, 7)

@@ -53,6 +53,7 @@ def counts(acme: SandboxClient, group: str = "copy") -> dict[str, str]:
     return {name: acme.response(f"GET /groups/{group}/{name}?per_page=1").headers["x-total"] for name in names}
 
 
+@pytest.mark.untraced
 def test_a_group_arrives_at_once(acme: SandboxClient, dialect: str) -> None:
     assert upload(acme, archive(acme), parent_id=20) == (202, {"message": "202 Accepted"})
     assert acme.sandbox.log()[-1]["body"] == {
@@ -100,6 +101,7 @@ def test_a_group_arrives_in_parts(acme: SandboxClient, dialect: str) -> None:
     assert counts(acme, "third%2Fteam")["milestones"] == "0"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "content", [b"", b"no archive", gzip.compress(b"{}", mtime=0), gzip.compress(b"x", mtime=0)[:-4]]
 )

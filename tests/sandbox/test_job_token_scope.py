@@ -55,6 +55,7 @@ def test_production_enforces_the_allowlist_by_default(service: SandboxClient) ->
     assert service.ask(f"PATCH {SCOPE}", {"enabled": False})[0] == 204
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("dialect", "sent", "body"),
     [

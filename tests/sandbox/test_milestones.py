@@ -98,6 +98,7 @@ def test_what_two_milestones_of_one_title_are_called_is_not_checked_until_it_cha
     assert service.ask(f"PUT {ALL}/2", {"title": "twice", "description": "x"})[0] == 200
 
 
+@pytest.mark.untraced
 @BOTH
 @pytest.mark.parametrize(
     ("sent", "reasons"),
@@ -138,6 +139,7 @@ def test_by_the_spec_a_date_is_year_month_and_day(service: SandboxClient) -> Non
     assert [service.ask(f"PUT {ALL}/1", {DUE: none})[0] for none in ("", None)] == [200, 200]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [
@@ -247,6 +249,7 @@ MANY = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("query", "shown"),
     [

@@ -84,6 +84,7 @@ def test_levels_and_types_are_checked(service: SandboxClient, dialect: str) -> N
         assert service.ask(f"POST {RULES}", {}, user=None) == (400, {"error": all_three})
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("pattern", "sort", "reason"),
     [

@@ -184,6 +184,7 @@ def test_what_github_imports_are_refused_for(acme: SandboxClient, dialect: str) 
     assert github(acme, "dev", target_namespace="dev")[0] == 201
 
 
+@pytest.mark.parametrize("dialect", ["spec", "deployed"], indirect=True)
 def test_a_repository_on_a_bitbucket_server(acme: SandboxClient, dialect: str) -> None:
     deployed = dialect == "deployed"
     status, made = bitbucket(acme, target_namespace="acme/team")

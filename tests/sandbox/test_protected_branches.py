@@ -103,6 +103,7 @@ def test_entries_that_are_given_twice_are_kept_twice_and_no_entry_is_one_for_mai
     assert (person["access_level"], person["access_level_description"]) == (30, "Gus")
 
 
+@pytest.mark.untraced
 def test_a_change_adds_entries_and_removes_those_with_an_id(acme: SandboxClient) -> None:
     post(acme, "a", allowed_to_push=[{"access_level": 30}, {"user_id": 4}])
     taken = (422, {"message": ["Push access levels access level has already been taken"]})
@@ -126,6 +127,7 @@ def test_a_change_adds_entries_and_removes_those_with_an_id(acme: SandboxClient)
     assert levels(patch(acme, "a", unprotect_access_level=60)[1], "unprotect") == [40, 60]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("sent", "answer"),
     [
@@ -174,6 +176,7 @@ def test_a_key_in_the_list_to_merge_is_an_entry_for_maintainers(service: Sandbox
     assert levels(made[1], "merge") == [30, 40]
 
 
+@pytest.mark.untraced
 def test_names_are_taken_as_they_are_and_one_is_taken_once(acme: SandboxClient) -> None:
     names = ["main", "Main", " main ", "*", "a b", "-x", "x..y", "refs/heads/main", "ü" * 300]
     assert [post(acme, name)[0] for name in names] == [201] * len(names)
@@ -234,6 +237,7 @@ def test_a_rule_may_be_locked_for_everybody(acme: SandboxClient) -> None:
     assert acme.ask(f"DELETE {RULES}/a", user="dev")[0] == 204
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("off", [{"archived": True}, {"repository_enabled": False}])
 def test_where_nobody_may_push_a_role_may_change_nothing(
     service: SandboxClient, dialect: str, off: dict[str, bool]
@@ -316,6 +320,7 @@ def test_the_rule_of_the_default_branch_may_come_late(service: SandboxClient, di
     assert pushers == [[0], [0], [0]]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("defaults", "rule"),
     [

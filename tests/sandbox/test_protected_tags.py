@@ -74,6 +74,7 @@ def test_a_user_who_leaves_stays_and_a_group_goes(service: SandboxClient, dialec
     assert post(service, "a", allowed_to_create=[{"user_id": 4}])[0] == 422
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("off", [{}, {"archived": True}, {"repository_enabled": False}])
 def test_rules_are_for_maintainers_even_in_an_archived_project(
     service: SandboxClient, dialect: str, off: dict[str, bool]

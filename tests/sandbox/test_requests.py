@@ -224,6 +224,7 @@ def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: SandboxCl
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("query", "shown", "page", "size", "following"),
     [

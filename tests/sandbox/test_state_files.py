@@ -315,6 +315,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*path, key))
 
 
+@pytest.mark.untraced
 def test_a_state_with_any_odd_value_is_refused_or_loads_again() -> None:
     state = a_full_state()
     state["projects"][0] |= {

@@ -189,6 +189,7 @@ def test_what_has_changed_since_is_not_touched(service: SandboxClient) -> None:
     assert service.ask(f"DELETE {TRIGGERS}/5", If_Unmodified_Since=long_ago) == denied
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("since", "status"),
     [

@@ -51,6 +51,7 @@ def test_a_token_of_a_user(acme: SandboxClient) -> None:
     assert (make("ada")[0], make(number=99)) == (403, message(404, "404 User Not Found"))
 
 
+@pytest.mark.untraced
 def test_members_come_and_go(acme: SandboxClient) -> None:
     def add(place: str, level: int, user: str = "ada", **who: object) -> Answer:
         return acme.ask(f"POST /{place}/members", {"access_level": level, **(who or {"user_id": 8})}, user=user)

@@ -67,6 +67,7 @@ def test_the_time_is_that_of_the_latest_answer_and_goes_on_from_there() -> None:
             assert client.now() == clock.now()
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("status", "body", "error", "said"),
     [

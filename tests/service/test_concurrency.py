@@ -49,6 +49,7 @@ def test_the_number_finds_itself(workers: int, seed: int) -> None:
     assert share(workers=workers, seed=seed) >= 0.9
 
 
+@pytest.mark.untraced
 @ALIKE
 @given(SEEDS)
 def test_answers_stay_quick(seed: int) -> None:
@@ -150,6 +151,7 @@ def test_a_run_with_little_to_do_at_once_learns_nothing_of_more() -> None:
     assert max(run.limits) >= 16
 
 
+@pytest.mark.untraced
 def test_the_limit_moves_between_one_and_thirty_two() -> None:
     for workers in (1, 64):
         run, _ = a_run(workers=workers, spread=0.8, requests=reads(3000))

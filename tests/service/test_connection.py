@@ -165,6 +165,7 @@ def test_no_error_of_the_network_leaves_the_client(error: type[Exception], sent:
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("error", "own"),
     [
@@ -421,6 +422,7 @@ def test_an_answer_that_is_cut_or_none_at_all_is_lost(raw: bytes) -> None:
 ANYTHING = st.binary(max_size=300)
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     raw=st.one_of(

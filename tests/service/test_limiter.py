@@ -99,6 +99,7 @@ def test_a_quota_that_makes_no_sense_is_none(name: str, value: str) -> None:
     assert left.wait(0, 0) == 0
 
 
+@pytest.mark.untraced
 def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sandbox) -> None:
     clock = SwiftClock()
     sandbox.replace_state(a_small_service("deployed"))
@@ -116,6 +117,7 @@ def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sa
     assert [entry["status"] for entry in sandbox.log()] == [200] * 45
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 1000), st.floats(0.1, 3600), st.integers(1, 50))
 def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, most: int) -> None:
@@ -129,6 +131,7 @@ def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, mos
     assert gone[-1] == pytest.approx(max((most - 1) * apart - late, 0), abs=1e-6)
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 60), st.lists(st.floats(0, 3), min_size=1, max_size=200))
 def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[float]) -> None:

@@ -351,6 +351,7 @@ def asking(client: Client) -> dict[str, Callable[[], Json]]:
     return {"GET": lambda: client.get("x"), "POST": lambda: client.send(Request("POST", "x", None))}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("way", WAYS)
 def test_an_answer_that_nobody_asked_for_is_never_taken_as_the_next_one(
     way: str, monkeypatch: pytest.MonkeyPatch

@@ -140,6 +140,7 @@ def service() -> Iterator[tuple[Client, list[Listing]]]:
         yield client, listings
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     st.integers(0, 130),
@@ -176,6 +177,7 @@ def test_a_list_is_complete_whichever_page_headers_there_are_and_however_short_p
     assert len(listing.asked) == max(-(-number // size), 1) + (not told and number > 0)
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     st.integers(1, 60),
@@ -298,6 +300,7 @@ def test_a_list_has_an_end(*, told: bool) -> None:
         read_list(fetch, "x", list)
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     st.lists(st.lists(st.integers(1, 300), max_size=3), min_size=1, max_size=4),

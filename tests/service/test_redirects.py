@@ -191,6 +191,7 @@ def test_where_a_redirect_leads(location: str, target: str | None) -> None:
     assert target_of(API, OLD, location) == target
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.text() | st.text("htps:/.git@example%2eE\\?#", max_size=60))
 def test_no_redirect_leads_out_of_the_api(location: str) -> None:

@@ -46,6 +46,7 @@ def sent(server: Canned) -> list[str]:
     return [request.split(" ")[0] for request in server.requests]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("method", IDEMPOTENT)
 def test_what_may_pass_is_tried_again(method: str, status: int) -> None:
@@ -65,6 +66,7 @@ def test_a_conflict_that_lasts_is_tried_again_once(method: str) -> None:
     assert str(raised.value) == f"{method} x: 409 A rule of this name exists"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 412, 422, 501, 505])
 @pytest.mark.parametrize("method", [*IDEMPOTENT, "POST"])
 def test_what_will_not_pass_is_tried_once(method: str, status: int) -> None:
@@ -76,6 +78,7 @@ def test_what_will_not_pass_is_tried_once(method: str, status: int) -> None:
     assert raised.value.ambiguous == (status >= 500 and method != "GET")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("raw", "error", "ambiguous"),
     [
@@ -132,6 +135,7 @@ def test_pauses_double_up_to_a_bound_and_tries_end() -> None:
     assert clock.waits == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.integers(1, 1000), st.randoms())
 def test_a_pause_lies_between_nothing_and_its_bound(tries: int, random: Random) -> None:
@@ -314,6 +318,7 @@ def service(sandbox: Sandbox) -> Iterator[Sandbox]:
     sandbox.set_faults([])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("fault", ["reset-before", "reset-after", "truncate", "hang-after,seconds=0.01"])
 def test_a_write_whose_answer_is_lost_is_repeated_unless_it_creates(
@@ -334,6 +339,7 @@ def test_a_write_whose_answer_is_lost_is_repeated_unless_it_creates(
     assert titles == {"POST": created, "PUT": ["new"], "PATCH": ["old"], "DELETE": []}[method]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("fault", ["reset-before", "reset-after", "truncate", "hang-after,seconds=0.01", "html"])
 def test_a_read_is_repeated(service: Sandbox, fault: str) -> None:
     service.set_faults([f"{fault},times=5"])
@@ -366,6 +372,7 @@ ANY_TIME = st.datetimes(datetime(1900, 1, 1), datetime(9999, 12, 31), timezones=
 )
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.text() | st.text("0123456789 :,+-GMTJanFebSat/", max_size=40))
 def test_anything_is_a_pause_or_none(text: str) -> None:
@@ -379,6 +386,7 @@ def test_seconds_are_seconds_up_to_a_year(seconds: int) -> None:
     assert retry_after({"retry-after": f" {seconds} "}, NOON) == min(seconds, LONGEST_PAUSE)
 
 
+@pytest.mark.untraced
 @patiently
 @given(ANY_TIME, ANY_TIME)
 def test_a_date_is_how_far_away_it_is(then: datetime, here: datetime) -> None:

@@ -64,6 +64,7 @@ def from_archive(visibility: Visibility | None = None) -> Creation:
     return Creation("New", visibility, Archive(FILE, sha256(FILE.read_bytes()).hexdigest()))
 
 
+@pytest.mark.untraced
 def test_a_group_of_an_archive_goes_on_when_two_looks_at_it_agree(engine: EngineDriver) -> None:
     with_archive(engine)
     wanted = (

@@ -30,6 +30,7 @@ def made_by_hand(engine: EngineDriver, path: str) -> None:
     engine.sandbox.replace_state(state)
 
 
+@pytest.mark.untraced
 def test_groups_come_before_their_projects_and_all_before_what_is_declared(engine: EngineDriver) -> None:
     wanted = (
         new("acme/api2", milestones=ONE),
@@ -303,6 +304,7 @@ LOOK = "GET groups/acme%2FNEW?with_projects=false"
 POST = 'POST groups {"name": "X", "path": "NEW", "parent_id": 10, "visibility": "private"}'
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("fault", "requests", "waits"),
     [

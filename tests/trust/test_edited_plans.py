@@ -38,6 +38,7 @@ def _service(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
 
 
+@pytest.mark.untraced
 def test_a_plan_that_was_not_edited_is_carried_out(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.clear_log()
     assert cli_runner("apply --plan plan.json --yes").code == 0
@@ -70,6 +71,7 @@ SETTINGS, DELETION = at("approval_settings", "update"), at("trigger_tokens", "de
 ENTRY = at("job_token_scope", "create")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("find", "edit"),
     [
@@ -109,6 +111,7 @@ def test_an_edited_change_is_refused(
     assert len([each for each in cli_runner.sandbox.log() if each["method"] != "GET"]) == 4
 
 
+@pytest.mark.untraced
 def test_an_edited_change_that_breaks_a_rule_is_refused_with_the_rule(cli_runner: CliRunner) -> None:
     fields = {"start_date": "2026-02-02", "due_date": "2026-02-01"}
     file = Path("plan.json")
@@ -132,6 +135,7 @@ def test_a_change_that_no_such_object_can_have_is_refused(cli_runner: CliRunner)
     assert (done.code, done.out.count(EDITED), done.out.count(" done\n")) == (3, 1, 4)
 
 
+@pytest.mark.untraced
 def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     state["groups"] = [each for each in state["groups"] if each["path"] != "acme/tools"]
@@ -142,6 +146,7 @@ def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
     assert "stale: it cannot be planned: not found, not visible to this token, or not served" in done.out
 
 
+@pytest.mark.untraced
 def test_nothing_of_a_list_is_deleted_while_a_new_entry_is_not_known(cli_runner: CliRunner) -> None:
     cli_runner.service(job_token_scope={"group_allowlist": [10]})
     cli_runner.project("{prune: [job_token_scope], job_token_scope: {groups: [acme/tools]}}")
@@ -155,6 +160,7 @@ def test_nothing_of_a_list_is_deleted_while_a_new_entry_is_not_known(cli_runner:
     assert (done.code, done.out.count(reason), done.out.count("stale")) == (3, 2, 3)
 
 
+@pytest.mark.untraced
 def test_of_two_tokens_of_one_name_each_is_deleted_by_itself(cli_runner: CliRunner) -> None:
     tokens = [{"id": number, "description": "twin", "owner": "ada"} for number in (5, 6)]
     cli_runner.service(trigger_tokens=tokens)
@@ -193,6 +199,7 @@ def after_a_group(
         return [*(write.partition("/merge")[0] for write in engine.writes()), *told]
 
 
+@pytest.mark.untraced
 def test_settings_below_a_changed_group_are_planned_again_to_do_what_the_saved_plan_shows(sandbox: Sandbox) -> None:
     assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, lambda _: None) == [
         "PUT groups/acme",
@@ -206,6 +213,7 @@ MORE = (
 )
 
 
+@pytest.mark.untraced
 def test_what_only_the_group_s_change_makes_possible_is_left_to_another_plan(sandbox: Sandbox) -> None:
     wanted = {AUTHOR: True, COMMITTER: False}
     assert after_a_group(sandbox, {AUTHOR: True}, wanted, lambda _: None) == ["PUT groups/acme", MORE]

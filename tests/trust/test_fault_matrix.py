@@ -74,8 +74,11 @@ def assert_nothing_is_lost(sandbox: Sandbox, sections: list[Section], fault: dic
         assert secret in engine.tokens.values() or title in told
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "throughout the run"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "lasting"),
+    [*((kind, False) for kind in KINDS), *((kind, True) for kind in ALL)],
+    ids=[*KINDS, *(f"{kind} throughout the run" for kind in ALL)],
+)
 def test_whatever_goes_wrong_at_whichever_write_nothing_is_lost(
     sandbox: Sandbox, kind: str, lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:

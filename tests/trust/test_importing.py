@@ -58,6 +58,7 @@ def meddled(
             yield engine, clock
 
 
+@pytest.mark.untraced
 def test_imports_go_on_side_by_side_while_everything_else_is_applied(engine: EngineDriver) -> None:
     with_imports(engine)
     bitbucket = Import("bitbucket_server", "GITHUB_TOKEN", {
@@ -224,6 +225,7 @@ def test_where_there_is_no_token_nothing_is_sent(engine: EngineDriver, monkeypat
     assert engine.writes() == []
 
 
+@pytest.mark.untraced
 def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
     def refused(number: int) -> list[str]:
         return results(applied(engine, plan_of(engine, new("acme/a", from_github(number)))))
@@ -269,6 +271,7 @@ def test_a_401_to_an_import_ends_no_run_and_errors_repeat_no_token(sandbox: Sand
         ]
 
 
+@pytest.mark.untraced
 def test_more_imports_than_the_service_takes_in_a_minute_are_asked_for_later_and_hold_up_nothing(
     sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -391,6 +394,7 @@ def test_an_import_whose_answer_is_lost_is_gone_on_with(engine: EngineDriver) ->
     ]
 
 
+@pytest.mark.untraced
 def test_an_import_that_somebody_else_has_begun_is_waited_for(engine: EngineDriver) -> None:
     with_imports(engine)
     wanted = new("acme/a", from_github(42), **TWO)

@@ -46,6 +46,7 @@ def watched(
         yield engine
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("live", "wanted"),
     [
@@ -103,6 +104,7 @@ def holds_for_all(sandbox: Sandbox) -> bool:
     return any(known.isdisjoint(rule["protected_branch_ids"]) for rule in state["projects"][0]["approval_rules"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("recheck", [False, True], ids=["fresh", "saved"])
 @pytest.mark.parametrize(
     ("branches", "rule", "order"),

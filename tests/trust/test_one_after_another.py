@@ -4,6 +4,8 @@ from collections import Counter
 from threading import Lock
 from typing import Any
 
+import pytest
+
 from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
 from reconciler.engine.plan import draw_plan
 from reconciler.model.protocols import Json, Request
@@ -52,6 +54,7 @@ def wanted(target: Target) -> list[Section]:
     return sections
 
 
+@pytest.mark.untraced
 def test_no_two_writes_to_one_target_are_in_flight_at_once(sandbox: Sandbox, dialect: str) -> None:
     sandbox.replace_state(a_small_service(dialect))
     projects = [Target(Level.PROJECT, path) for path in PROJECTS.values()]

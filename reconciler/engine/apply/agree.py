@@ -31,6 +31,7 @@ from reconciler.model.item import (
     Status,
     Update,
     address_of,
+    minimums_of,
     sentences,
 )
 from reconciler.model.kind import Kind, Kinds, Part
@@ -83,7 +84,8 @@ def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -
     for name, items in objects.items():
         part = kinds[address.section].part(name)
         wanted[name] = {**_in_order(part, changes, reread_parts[address.section, name]), **items}
-    return Section(address.target, address.section, wanted), absences
+    at_least = {change.address.name: minimums for change in changes if (minimums := minimums_of(change))}
+    return Section(address.target, address.section, wanted, at_least=at_least), absences
 
 
 def _in_order(

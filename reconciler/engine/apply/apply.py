@@ -140,6 +140,7 @@ class TargetRun:
             if reason:
                 self.attempts[place] = replace(attempt, outcome=replace(attempt.outcome, reason=reason), waits=False)
             else:
+                # Noted before the requests: a run that is cut off within them reports the change as unconfirmed.
                 unknown = Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
                 self.attempts[place] = Attempt(unknown, attempt.made)
                 self.attempts[place] = self.sender.send_rest(attempt)
@@ -164,6 +165,7 @@ class TargetRun:
             failures.count(attempt.outcome, self.options.stop)
             return
         self._doubtful.append(index)
+        # A reading costs requests: it is made only when the doubts, if all are failures, would end the run.
         if failures.suspect():
             doubtful, self._doubtful = self._doubtful, []
             self._settle(doubtful)

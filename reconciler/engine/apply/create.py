@@ -75,6 +75,7 @@ class CreateOnce(Generic[Item, Found]):
                     return self.adopt(existing, is_in_doubt)
                 left -= 1
                 if not (error.ambiguous and left):
+                    # The last try alone may be a certain refusal; an earlier one may still have created the object.
                     error.ambiguous = is_in_doubt
                     raise
 

@@ -169,6 +169,7 @@ class Journal:
         """
         kept = [intent.model_dump(mode="json") for intent in unconfirmed]
         self._write({"event": "begin", "service": service, "manifests_digest": digest, "unconfirmed": kept})
+        # No `finally`: a run that an exception cuts off has no end, and the next run reports its unconfirmed writes.
         yield self
         self._try_to_write({"event": "end"})
 
@@ -199,6 +200,7 @@ class Journal:
             with self._lock, naming(self._path):
                 append_line(self._handle, json.dumps({"time": time, **fields}))
         except OutputFailed as error:
+            # The first failure names the cause; later ones follow from it.
             self.failure = self.failure or str(error)
             raise
 

@@ -25,7 +25,8 @@ from reconciler.engine.compare.planner import plan_section
 from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in, object_of
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan
-from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.state import NO_MINIMUMS, LivePart, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.targets import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,8 @@ def _declared(keep: Keep, kinds: Kinds) -> Section:
     """Return the declared section of settings that are planned again."""
     target, kind = keep.address.target, kinds[keep.address.section]
     value = kind.models[target.level].model_validate(dict(keep.after))
-    return Section(target, kind.name, kind.wanted(value, prune=keep.prune), keep.prune)
+    at_least: Mapping[Key | None, frozenset[str]] = {None: frozenset(keep.at_least)} if keep.at_least else NO_MINIMUMS
+    return Section(target, kind.name, kind.wanted(value, prune=keep.prune), keep.prune, at_least=at_least)
 
 
 def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:

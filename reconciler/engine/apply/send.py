@@ -164,6 +164,7 @@ class Sender:
             try:
                 self.service.send(request)
             except ServiceError as error:
+                # After a lost response, the path may lead to the next object by now.
                 if error.ambiguous or error.status not in MAY_PASS or not left:
                     raise
                 objects = self.reader.again([change])[change.address.section, change.address.part]

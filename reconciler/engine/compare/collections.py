@@ -46,6 +46,8 @@ def plan_collection(
         if resource is not None and name not in unresolved and canonical(name) not in own_names
     }
     matches = match(present, [*live, *_promoted(at, present)], canonical)
+    if at.takes_fewer:
+        matches = replace(matches, missing={})
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         record

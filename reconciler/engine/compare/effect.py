@@ -165,9 +165,9 @@ class RulesTogether:
         spelt = (spelt_rule(self.part, "", fields, self.numbers) for fields in (_after(change), _before(change)))
         return self._between(*(self.in_effect.together([rule.fields]) for rule in spelt))
 
-    def _between(self, now: Fields, was: Fields) -> Mapping[str, Effects]:
+    def _between(self, after: Fields, before: Fields) -> Mapping[str, Effects]:
         directions = self.part.model.directions
-        return {field: EFFECTS[compare_field(directions, field, now, was)] for field in self.in_effect.fields}
+        return {field: EFFECTS[compare_field(directions, field, after, before)] for field in self.in_effect.fields}
 
 
 def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change]) -> RulesTogether | None:

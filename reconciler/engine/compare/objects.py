@@ -18,9 +18,31 @@ from reconciler.engine.compare.references import (
     unresolved_references,
     with_names,
 )
-from reconciler.model.diff import Fields, as_read, become, differences, fields_of, only, quoted, uncompared, without
+from reconciler.model.diff import (
+    Fields,
+    as_read,
+    become,
+    differences,
+    fields_of,
+    is_in_order,
+    only,
+    quoted,
+    uncompared,
+    without,
+)
 from reconciler.model.endpoints import LONGEST_NAME, NO_IDS, Collection, Existing, FieldIds, New, Singleton
-from reconciler.model.item import NOTHING, Create, Delete, Finding, Note, Update, hints, pages, unused_names
+from reconciler.model.item import (
+    NOTHING,
+    Create,
+    Delete,
+    Finding,
+    Note,
+    Update,
+    hints,
+    minimum_notes,
+    pages,
+    unused_names,
+)
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, written_duration
@@ -56,11 +78,13 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
     """Plan a settings record."""
 
     def plan(wanted: Resource) -> list[Step]:
-        declared, locks = fields_of(wanted), at.earlier.locks
+        declared, locks, minimums = fields_of(wanted), at.earlier.locks, at.at_least(None)
+        forced = {field: value for field, (value, _) in locks.items()}
         locked = [
             as_problem(lock.at(at.address()), field=field)
             for field, (value, lock) in locks.items()
             if field in declared and declared[field] != value
+            if field not in minimums or not is_in_order(type(wanted), field, forced, {**forced, **declared})
         ]
         difference, problems = _applicable(at, None, without(wanted, locks.keys()), record)
         if difference is None or not difference.after:
@@ -68,9 +92,9 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, record: LiveRec
         after = difference.after
         requests = at.part.update(at.section.target, only(difference.wanted, after), record)
         whole = become(record.resource, difference.wanted, record.unknown)
-        hints = tuple(Note("hint", warning) for _, warning in whole.warnings())
+        notes = (*(Note("hint", warning) for _, warning in whole.warnings()), *minimum_notes(after, minimums))
         sent = declared if at.part.whole else NOTHING
-        change = Update(at.address(), difference.before, after, requests, as_read(record), declared=sent, notes=hints)
+        change = Update(at.address(), difference.before, after, requests, as_read(record), declared=sent, notes=notes)
         return [*locked, *problems, change]
 
     return at.exceptions.without_excepted((), wanted, plan)
@@ -112,7 +136,8 @@ def plan_creation(
     path, remark = path_or_step
     requests = writes.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings, ids))
     delivers, former = bool(at.part.secret_field), () if replaces_ids else getattr(wanted, "renamed_from", ())
-    notes = (*unused_names(former), *hints(_default_values(at, wanted), remark, *ids.remarks, rotation))
+    remarks = hints(_default_values(at, wanted), remark, *ids.remarks, rotation)
+    notes = (*unused_names(former), *remarks, *minimum_notes(fields, at.at_least(name)))
     return [Create(at.address(name), fields, requests, target_id, replaces_ids, delivers, notes)]
 
 
@@ -126,7 +151,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     obstacle = _name_obstacle(at, pair)
     if obstacle is not None:
         return [as_problem(obstacle)]
-    before, after = differences(wanted, record)
+    before, after = differences(wanted, record, at.at_least(name))
     fixed = {
         **_immutable(at, pair, before, after),
         **dict(unresolved_references(at, name, wanted)),
@@ -160,7 +185,11 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         requests,
         as_read(record),
         pair.former,
-        notes=(*hints(_origin_of(record), remark, *ids.remarks), *pages(at.part.page_of(record))),
+        notes=(
+            *hints(_origin_of(record), remark, *ids.remarks),
+            *minimum_notes(difference.after, at.at_least(name)),
+            *pages(at.part.page_of(record)),
+        ),
     )
     return [*steps, change]
 
@@ -260,12 +289,15 @@ def _applicable(
 
     The difference is None if the result would be invalid in a way that the live object is not.
     """
-    before, after = differences(wanted, record)
+    at_least = at.at_least(name)
+    before, after = differences(wanted, record, at_least)
     read_only = {field: reason for field, reason in sorted(record.read_only.items()) if field in after}
     problems = [at.problem(name, reason, field=field) for field, reason in read_only.items()]
-    possible = without(wanted, [*read_only, *uncompared(wanted, record)])
+    # What is as strict as its minimum stays as it is.
+    in_order = at_least - after.keys()
+    possible = without(wanted, [*read_only, *in_order, *uncompared(wanted, record, at_least)])
     if possible is not wanted:
-        before, after = differences(possible, record)
+        before, after = differences(possible, record, at_least)
     difference = _Difference(possible, before, after)
     if not after:
         return difference, problems

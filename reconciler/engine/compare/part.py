@@ -50,6 +50,15 @@ class DeclaredPart(Generic[PartType]):
         """Return the address of an object, or of the part itself."""
         return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
 
+    def at_least(self, name: Key | None) -> frozenset[str]:
+        """Return the fields of an object, or of a settings record, that may be stricter than declared."""
+        return self.section.at_least.get(name, frozenset())
+
+    @property
+    def takes_fewer(self) -> bool:
+        """Whether an entry of the list that is declared and missing is in order, since fewer are stricter."""
+        return self.part.name != self.section.kind and self.part.name in self.at_least(None)
+
     def declared_until(self, record: LiveRecord) -> str:
         """Return the last commit that declared a forgotten object; empty for other objects."""
         number = None if record.below else record.id

@@ -258,4 +258,6 @@ def _settings_to_replan(section: Section) -> Keep:
     for wanted in section.wanted.values():
         settings = cast("Resource", wanted)  # objects are never inherited
         fields |= settings.model_dump(mode="json", include=settings.model_fields_set)
-    return Keep(Address(section.target, section.kind, section.kind, section.kind), after=fields, prune=section.prune)
+    address = Address(section.target, section.kind, section.kind, section.kind)
+    at_least = tuple(sorted(section.at_least.get(None, ())))
+    return Keep(address, after=fields, prune=section.prune, at_least=at_least)
