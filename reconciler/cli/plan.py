@@ -208,12 +208,10 @@ def drift(
     news = (
         saved if before is None else new_in(saved, earlier_fingerprints(before, saved), unchanged_fingerprints(before))
     )
-    saved, news = with_reasons(saved), from_their_side(with_reasons(news))
+    saved, news = (from_their_side(with_reasons(document)) for document in (saved, news))
 
     def write(format_: str, style: "Style") -> str:
-        # a program reads what an apply would do
-        whole = saved if format_ == "json" else from_their_side(saved)
-        return render_plan(whole if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
+        return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
     told = known is not None and not output.quiet and (known.total or any(access_notes(news)))

@@ -18,6 +18,7 @@ from reconciler.model.item import (
     Status,
     Update,
     change_in,
+    effect_of,
     effect_verbs,
     is_about_run,
     loosens,
@@ -135,7 +136,9 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
     """Return the number of items by section and word.
 
     The words are actions; in a report, the words of outcomes, and `unfinished` for all of them that are not done; then
-    `requests`, the number of requests of the changes; and for findings their key in the summary, or their code.
+    `requests`, the number of requests of the changes; `loosens` and `tightens`, by their effects, and `loosened` and
+    `tightened`, by those of the changes by hand that they undo; and for findings their key in the summary, or their
+    code.
     """
     numbers = Counter[tuple[str, str]]()
     for item in items:
@@ -147,7 +150,9 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
         if change is None:
             continue
         numbers[section, "requests"] += len(change.requests)
-        numbers.update((section, verb) for verb in effect_verbs(change))
+        effect = effect_of(change)
+        numbers.update((section, word) for word in EFFECTS if effect in (word, "both"))
+        numbers.update((section, verb) for verb in effect_verbs(change) if verb not in EFFECTS)
         if isinstance(item, Outcome):
             numbers[section, item.word] += 1
             numbers[section, "unfinished"] += item.status is not Status.DONE

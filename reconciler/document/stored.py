@@ -40,6 +40,7 @@ from reconciler.model.item import (
     change_in,
     effect_of,
     is_about_run,
+    is_undoing,
     section_of,
     target_of,
     with_effect,
@@ -504,7 +505,8 @@ def _stored_change(change: Change) -> dict[str, Json]:
         for request in change.requests
     ]
     stored |= _given({"effect": effect_of(change)})
-    notes = [note for note in change.notes if note.code != "effect"]
+    # what an effect is in other words than those of a plan is a note too
+    notes = [note for note in change.notes if note.code != "effect" or is_undoing(change)]
     if notes:
         stored["notes"] = [
             {"code": note.code, "reason": note.reason, **({"data": dict(note.data)} if note.data else {})}
@@ -626,7 +628,8 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
             stored.get("owner", ""),
             tuple(stored.get("at_least", ())),
         )
-    change = with_effect(_change(stored, where, number), stored.get("effect"))
+    change = _change(stored, where, number)
+    change = with_effect(change, stored.get("effect"), by_hand=is_undoing(change))
     if "outcome" not in stored:
         return change
     outcome = stored["outcome"]

@@ -451,6 +451,9 @@ def summary_phrases(document: RunDocument) -> Mapping[str, str]:
     words = PLAN_WORDS if document.is_plan else REPORT_WORDS
     phrases = {f"{numbers[word]:,} {shown}": role for word, (shown, role) in words.items() if numbers[word]}
     if document.is_plan:
+        # undoing what loosened tightens: that is said once
+        numbers["loosens"] -= numbers["tightened"]
+        numbers["tightens"] -= numbers["loosened"]
         phrases |= {f"{numbers[verb]:,} {word}": "" for verb, word in EFFECT_NUMBERS.items() if numbers[verb]}
     problems = numbers["problems"]
     return phrases | ({counted(problems, "problem"): "!"} if problems else {})

@@ -84,18 +84,20 @@ Branches = Annotated[
 ]
 
 
-def demands_nothing(rule: Mapping[str, Json]) -> bool:
+def demands_nothing(rule_fields: Mapping[str, Json]) -> bool:
     """Return whether a rule is optional: it is as if it were not there."""
-    return rule.get("approvals_required") == 0
+    return rule_fields.get("approvals_required") == 0
 
 
-def approved_by_all(rule: Mapping[str, Json]) -> bool:
+def approved_by_all(rule_fields: Mapping[str, Json]) -> bool:
     """Return whether a rule is fulfilled by anybody: it is optional, or names nobody, or fewer users than it needs.
 
     The service approves a rule by itself that nobody can fulfil. How many a group has is not known.
     """
-    needed = rule.get("approvals_required") or 1
-    return demands_nothing(rule) or (not rule.get("groups") and len(rule.get("users") or ()) < needed)
+    needed = rule_fields.get("approvals_required") or 1
+    return demands_nothing(rule_fields) or (
+        not rule_fields.get("groups") and len(rule_fields.get("users") or ()) < needed
+    )
 
 
 APPROVERS = replace(FEWER, means_all=approved_by_all)

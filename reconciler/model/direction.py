@@ -80,18 +80,18 @@ def _identity(entry: Json) -> Json:
     return Subject(**entry).identity if isinstance(entry, dict) else entry
 
 
-def by_number(value: Json, numbers: Mapping[tuple[str, str | int], str | int]) -> Json:
+def by_number(value: Json, spellings: Mapping[tuple[str, str | int], str | int]) -> Json:
     """Return a list of entries with the numbers of the users, groups and keys whose numbers are known; or the names."""
     if not isinstance(value, list):
         return value
-    return [_by_number(entry, numbers) for entry in value]
+    return [_by_number(entry, spellings) for entry in value]
 
 
-def _by_number(entry: Json, numbers: Mapping[tuple[str, str | int], str | int]) -> Json:
+def _by_number(entry: Json, spellings: Mapping[tuple[str, str | int], str | int]) -> Json:
     if not isinstance(entry, dict):
         return entry
     who, name = Subject(**entry).identity
-    return {who: numbers.get((who, name), name)}
+    return {who: spellings.get((who, name), name)}
 
 
 _LEVELS = ("maintainer", "owner", "admin")

@@ -53,19 +53,19 @@ class InEffect:
         return self.together(matching) if matching else {}
 
     def undermining(
-        self, directions: Directions, rule: PatternRule, others: Iterable[PatternRule]
+        self, directions: Directions, declared_rule: PatternRule, other_rules: Iterable[PatternRule]
     ) -> Iterator[tuple[PatternRule, str, str]]:
         """Yield each other rule that lets more happen than a rule says, with the two halves of a sentence about it.
 
         Args:
             directions: of the fields.
-            rule: the rule; only fields that it has are compared, and only with those that another rule has.
-            others: all other rules.
+            declared_rule: the rule; only fields that it has are compared, and only with those that another rule has.
+            other_rules: all other rules.
         """
-        for other in others:
-            alone, both = self.together([rule.fields]), self.together([rule.fields, other.fields])
-            for field, verb in self.verbs.items() if self.matches(other.name, rule.name) else ():
-                is_known = field in rule.fields and field in other.fields
+        for other in other_rules:
+            alone, both = self.together([declared_rule.fields]), self.together([declared_rule.fields, other.fields])
+            for field, verb in self.verbs.items() if self.matches(other.name, declared_rule.name) else ():
+                is_known = field in declared_rule.fields and field in other.fields
                 if is_known and compare_field(directions, field, both, alone) in LETTING_MORE:
                     yield other, *_halves(verb, alone[field], both[field])
                     break
@@ -74,18 +74,18 @@ class InEffect:
 ROLE_WORDS = {"developer": "Developers", "maintainer": "Maintainers", "admin": "administrators"}
 
 
-def _halves(verb: str, own: Json, truth: Json) -> tuple[str, str]:
-    """Return what a rule says about who may do something, and whom another rule lets do it."""
-    if not isinstance(own, list):
+def _halves(verb: str, said: Json, truth: Json) -> tuple[str, str]:
+    """Return a sentence in two halves: those who may do something by a rule, and those whom another rule lets do it."""
+    if not isinstance(said, list):
         return f"nobody may {verb}", "allows it"
-    more = [entry for entry in truth if not any(covers(other, entry) for other in own)]
-    said = f"only {listed(_words(own))}" if own else "nobody"
-    return f"{said} may {verb}", f"lets {listed(_words(more))}"
+    more = [entry for entry in truth if not any(covers(other, entry) for other in said)]
+    people = f"only {listed(_words(said))}" if said else "nobody"
+    return f"{people} may {verb}", f"lets {listed(_words(more))}"
 
 
-def _words(entries: Iterable[Json]) -> list[str]:
+def _words(people: Iterable[Json]) -> list[str]:
     """Return entries as people say them, each once: `Developers`, `user ada`."""
-    return list(dict.fromkeys(map(_word, entries)))
+    return list(dict.fromkeys(map(_word, people)))
 
 
 def _word(entry: Json) -> str:

@@ -12,7 +12,7 @@ from dataclasses import field as dataclass_field
 from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, NotRequired, TypeGuard, cast, get_args
+from typing import Annotated, ClassVar, Literal, TypeGuard, cast, get_args
 
 from pydantic import AfterValidator
 from typing_extensions import TypedDict
@@ -298,8 +298,8 @@ class EffectData(TypedDict):
 
     effect: Effect
     """What the change does to protection."""
-    by_hand: NotRequired[bool]
-    """Whether the sentence is about the change by hand that this one undoes."""
+    by_hand: bool
+    """Whether the sentence is about the change by hand that this one undoes, as in the report of `drift`."""
 
 
 class UnusedNamesData(TypedDict):
@@ -511,13 +511,17 @@ def with_effect(change: Change, effect: Effect | None, *, by_hand: bool = False)
     if effect is None:
         return replace(change, notes=others)
     words = (BY_HAND_WORDS if by_hand else EFFECT_WORDS)[effect]
-    data: dict[str, Json] = {"effect": effect} | ({"by_hand": True} if by_hand else {})
-    return replace(change, notes=(*others, Note("effect", words, data)))
+    return replace(change, notes=(*others, Note("effect", words, {"effect": effect, "by_hand": by_hand})))
 
 
 def effect_of(change: Change) -> Effect | None:
     """Return the effect of a change on protection; None for no effect, or where it is unknown."""
     return next((cast("EffectData", note.data)["effect"] for note in notes_of(change, "effect")), None)
+
+
+def is_undoing(change: Change) -> bool:
+    """Return whether the note of the effect of a change is about a change by hand that it undoes."""
+    return any(cast("EffectData", note.data)["by_hand"] for note in notes_of(change, "effect"))
 
 
 def effect_verbs(change: Change) -> frozenset[str]:

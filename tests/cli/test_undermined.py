@@ -112,3 +112,11 @@ def test_validate_knows_what_is_declared(cli_runner: CliRunner) -> None:
         0,
         "manifests/project.yaml:4:29: warning: `main`: nobody may push, but `ma*` lets Developers",
     )
+
+
+def test_nothing_is_said_of_rules_that_cannot_be_read(cli_runner: CliRunner) -> None:
+    service(cli_runner)
+    cli_runner.project('{protected_branches: {main: {allowed_to_push: []}, "ma*": {allowed_to_push: [developer]}}}')
+    cli_runner.sandbox.set_faults(["status=403,match=/protected_branches"])
+    done = cli_runner("plan")
+    assert (done.code, "nobody may push" in done.out) == (3, False)

@@ -144,7 +144,7 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
 
     # the issue reads the report, and nothing is asked without the option
     cli_runner.sandbox.clear_log()
-    assert f"!     {by}" in cli_runner("show drift.json --format markdown").out
+    assert f"on the service {by}" in cli_runner("show drift.json --format markdown").out
     assert cli_runner("drift").code == 2
     assert audits(cli_runner) == []
 
@@ -251,6 +251,6 @@ def test_who_deleted_a_rule_that_events_call_by_another_name_is_known_by_its_num
     as_mona(cli_runner, ("DELETE", f"projects/100/approval_rules/{rule['id']}", None))
     done = cli_runner("drift --who")
     assert (done.code, done.err) == (2, "")
-    assert f", by Mona Lee, {later:%Y-%m-%d %H:%M} UTC" in done.out
+    assert f"loosened on the service by Mona Lee, {later:%Y-%m-%d %H:%M} UTC" in done.out
     assert "Mona" not in cli_runner("drift --who --no-inventory").out
-    assert ", by Mona Lee, " in cli_runner(f"drift --who --target {path}").out
+    assert "loosened on the service by Mona Lee, " in cli_runner(f"drift --who --target {path}").out

@@ -106,7 +106,7 @@ def _effects_of_flaw(change: Change, live: LiveState, kinds: Kinds) -> Effects:
     if not (isinstance(change, Update) and isinstance(part, Collection)):
         return NO_EFFECT
     objects = cast("Objects", live.parts[address.target, address.section, address.part])
-    record = next((each for each in objects.own if each.id == change.read.id), None)
+    record = next((own for own in objects.own if own.id == change.read.id), None)
     name = address.name or ""
     was, is_now = (bool(part.relations.flaw(name, fields, record)) for fields in (_before(change), _after(change)))
     return NO_EFFECT if was is is_now else LOOSENS if is_now else TIGHTENS
@@ -144,8 +144,8 @@ class RulesTogether:
         name = str(change.address.name)
         by_itself = self._by_itself(change)
         effects = NO_EFFECT
-        for each in {name, *(rule.name for rule in self.after if self.in_effect.matches(name, rule.name))}:
-            now, was = (self.in_effect.allowed(rules, each) for rules in (self.after, self.before))
+        for affected in {name, *(rule.name for rule in self.after if self.in_effect.matches(name, rule.name))}:
+            now, was = (self.in_effect.allowed(rules, affected) for rules in (self.after, self.before))
             between = self._between(now, was)
             effects |= NO_EFFECT.union(*(between[field] & by_itself[field] for field in between))
         return effects

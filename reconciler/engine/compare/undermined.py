@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 from reconciler.engine.compare.earlier import by_section
-from reconciler.engine.compare.effect import rules_together
+from reconciler.engine.compare.effect import RulesTogether, rules_together
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
-from reconciler.model.targets import Address
+from reconciler.model.targets import Address, Key
 
 
 def with_undermined(plan: Plan, desired: DesiredState, live: LiveState, kinds: Kinds) -> Plan:
@@ -30,10 +32,8 @@ def _undermined(planned: TargetPlan, section: Section, live: LiveState, kinds: K
     part = kind.parts[0]
     if isinstance(live.parts.get((section.target, kind.name, part.name), Unreadable("")), Unreadable):
         return
-    rules = rules_together(kind, section.target, live, by_section(planned).get(kind.name, ()))
-    wanted = section.wanted[part.name]
-    if rules is None or not isinstance(wanted, Mapping):
-        return
+    rules = cast("RulesTogether", rules_together(kind, section.target, live, by_section(planned).get(kind.name, ())))
+    wanted = cast("Mapping[Key, Resource | None]", section.wanted[part.name])
     declared = {str(name) for name, resource in wanted.items() if resource is not None}
     named = [replace(rule, fields=rules.with_names(rule.fields)) for rule in rules.after]
     for rule in (rule for rule in named if rule.name in declared and not rule.owner):
