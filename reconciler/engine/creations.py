@@ -123,9 +123,11 @@ def with_archived(
     )
 
 
-def as_now_declared(desired: DesiredState, manifests: Manifests, names: Collection[Identity]) -> DesiredState:
+def as_now_declared(desired: DesiredState, manifests: Manifests, identities: Collection[Identity]) -> DesiredState:
     """Return the state to plan with some targets, by `Target.identity`, as the manifests declare them by now."""
-    now = {target.target.identity: target for target in manifests.desired.targets if target.target.identity in names}
+    now = {
+        target.target.identity: target for target in manifests.desired.targets if target.target.identity in identities
+    }
 
     def corrected(declared: DesiredTarget) -> DesiredTarget:
         kinds = {section.kind for section in declared.sections}

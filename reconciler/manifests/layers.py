@@ -292,9 +292,9 @@ class SectionSpec:
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
         return {**fields, OLD_NAMES: self.normalize_key(old, values) if names is None else names}
 
-    def _filled_fields(self, fields: dict[str, Any], values: Placeholders) -> dict[str, Any]:
+    def _filled_fields(self, item_value: dict[str, Any], values: Placeholders) -> dict[str, Any]:
         inner = self.values_of(values)
-        return {fill(key, inner): fill_all(value, self.values_of(values, key)) for key, value in fields.items()}
+        return {fill(key, inner): fill_all(value, self.values_of(values, key)) for key, value in item_value.items()}
 
 
 def _united(lower_list: list[Any], upper_list: list[Any]) -> list[Any]:

@@ -358,14 +358,14 @@ def merge_manifests(
     index: Index,
     diagnostics: Diagnostics,
     file_names: tuple[str, ...],
-    shown: Shown = NOTHING_SHOWN,
+    knowledge: Shown = NOTHING_SHOWN,
 ) -> Manifests:
     """Merge and check all targets.
 
     Raises:
         ManifestErrors: with all errors.
     """
-    targets = merge_targets(index, shown, diagnostics)
+    targets = merge_targets(index, knowledge, diagnostics)
     check_together(index, targets.values(), diagnostics)
     if diagnostics.errors:
         raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
@@ -373,7 +373,7 @@ def merge_manifests(
     for merged in targets.values():
         digest.update(CANONICAL.encode(_canonical(merged)).encode() + b"\n")
     desired = DesiredState(tuple(each.desired for each in targets.values()), digest.hexdigest())
-    return Manifests(desired, file_names, index, targets, diagnostics, shown)
+    return Manifests(desired, file_names, index, targets, diagnostics, knowledge)
 
 
 def _canonical(merged: MergedTarget) -> list[Any]:

@@ -46,7 +46,7 @@ REPOSITORY = "repository_access_level"
 
 
 def no_default_branch(target: Target, *, is_off: bool) -> Obstacle:
-    """Return why the service shows no default branch of a project.
+    """Return the obstacle that the service shows no default branch of a project.
 
     Args:
         target: the project.

@@ -115,7 +115,7 @@ class Composition:
 
 
 def merge_targets(
-    index: Index, shown: Shown, diagnostics: Diagnostics, *, only: Set[Identity] | None = None
+    index: Index, knowledge: Shown, diagnostics: Diagnostics, *, only: Set[Identity] | None = None
 ) -> dict[Identity, MergedTarget]:
     """Compose, merge and check each target by itself; return the good ones by identity, in the order of the targets.
 
@@ -124,7 +124,7 @@ def merge_targets(
 
     Args:
         index: all documents.
-        shown: by the service.
+        knowledge: of the targets, from the service.
         diagnostics: takes the errors and warnings.
         only: the targets to merge, by `Target.identity`; None for all.
 
@@ -133,15 +133,15 @@ def merge_targets(
     """
     compared: set[tuple[int | str, ...]] = set()
     targets: dict[Identity, MergedTarget] = {}
-    compositions = _compose(index, shown, diagnostics, only)
+    compositions = _compose(index, knowledge, diagnostics, only)
     for composition in compositions:
         merged = _merge(composition, index, diagnostics, compared)
         if merged is not None:
             for diagnostic in merged.told:
                 diagnostics.add(diagnostic, merged.stack)
-            desired = _desired(composition, merged, index, shown.discovered, diagnostics)
+            desired = _desired(composition, merged, index, knowledge.discovered, diagnostics)
             targets[desired.target.identity] = replace(merged, desired=desired)
-    for layer, diagnostic in _other_branches(compositions, targets) if only is None and shown.discovered else ():
+    for layer, diagnostic in _other_branches(compositions, targets) if only is None and knowledge.discovered else ():
         diagnostics.add(diagnostic, layer.document)
     if not diagnostics.errors:
         index.merged |= targets
@@ -186,9 +186,9 @@ def _branch_names(layers: Iterable[Layer], specs: SectionSpecs) -> Iterator[tupl
                     yield layer, section, name
 
 
-def _compose(index: Index, shown: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:
+def _compose(index: Index, knowledge: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:
     """Return the documents of each target, in the order of the targets; see `merge_targets`."""
-    discovered, paths, branches = shown
+    discovered, paths, branches = knowledge
     there = projects_by_path(discovered)
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
 
@@ -302,8 +302,8 @@ def _lacking(layer: Layer, composition: Composition) -> str:
     return next((use for use in layer.placeholders if use not in values), "")
 
 
-def _why_lacking(target: Target, lacking: str) -> str:
-    if lacking == DEFAULT_BRANCH:
+def _why_lacking(target: Target, placeholder: str) -> str:
+    if placeholder == DEFAULT_BRANCH:
         return f"{'the ' if target.ref is None else ''}{target} has no default branch"
     return f"the {target} has no path" if target.ref is None else f"{target} has no namespace"
 
@@ -356,7 +356,7 @@ def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
     return None
 
 
-def _as_written(unnamed: Stack, sections: Sequence[Section], held: Container[str]) -> Iterator[Section]:
+def _as_written(unnamed: Stack, sections: Sequence[Section], held_sections: Container[str]) -> Iterator[Section]:
     """Yield the sections of a target, each with what was written; those that are held, as they were written alone."""
     written, named = (
         {section.kind: section for section in _sections(unnamed, [])},
@@ -364,7 +364,7 @@ def _as_written(unnamed: Stack, sections: Sequence[Section], held: Container[str
     )
     for name in unnamed.sections:
         before = written.get(name, Section(unnamed.target, name, {}))
-        if name in held:
+        if name in held_sections:
             yield before
         elif name in named:
             yield named[name] if named[name] == before else replace(named[name], written=before)
