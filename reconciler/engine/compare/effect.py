@@ -197,8 +197,8 @@ def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequenc
     return RulesTogether(part, kind.in_effect, numbers, *([*rules, *above] for rules in own))
 
 
-def _key(number: int | None, names: Sequence[Key]) -> tuple[Key | None, int | None]:
-    return (None, number) if number is not None else (names[0], None)
+def _key(number: int | None, record_names: Sequence[Key]) -> tuple[Key | None, int | None]:
+    return (None, number) if number is not None else (record_names[0], None)
 
 
 def _defaults(part: Part) -> Fields:
