@@ -183,7 +183,7 @@ def _read_spec(
 def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
     """Return whether `{default_branch}` has a meaning at some steps of a section, an exception or `unmanaged`."""
     match steps:
-        case ("spec", str(key), int(), str(section), *_) if key == UNMANAGED:
+        case ("spec", "unmanaged", int(), str(section), *_):
             return section in specs and specs[section].names_branch()
         case ("spec", str(section), _, str(field), *_):
             return specs[section].names_branch(field)
