@@ -181,7 +181,7 @@ def _read_spec(
 
 
 def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
-    """Return whether `{default_branch}` has a meaning in the text at some steps, of a section or of an exception."""
+    """Return whether `{default_branch}` has a meaning at some steps of a section, an exception or `unmanaged`."""
     match steps:
         case ("spec", "unmanaged", int(), str(section), *_):
             return section in specs and specs[section].names_branch()

@@ -79,7 +79,7 @@ def test_single_objects_are_released_by_the_next_apply_and_stay_while_they_are_n
     assert (user.plan(), user.plan("--since applied")) == ((0, []), (0, []))
     user.declare("{}", more=", profiles: [base]")
     user.commit("third")
-    assert user.plan() == (0, ["project acme/api", '  - trigger token "own"'])
+    assert user.plan() == (0, ["project acme/api", '  - trigger token "own"                       tightens'])
     user.write("manifests/base.yaml", PRUNING.replace("a: {}, b: {}", "a: {}"))
     user.declare("{trigger_tokens: {own: {}}}", more=", profiles: [base]")
     user.commit("fourth")
@@ -112,5 +112,9 @@ def test_an_entry_of_an_allowlist_is_the_same_by_path_and_by_number(user: Checko
     user.declare("{}", more=", profiles: [base]")
     assert user.plan() == (
         0,
-        ["project acme/api", '  - allowlisted project "acme/lib"', '  - allowlisted project "acme/web"'],
+        [
+            "project acme/api",
+            '  - allowlisted project "acme/lib"            tightens',
+            '  - allowlisted project "acme/web"            tightens',
+        ],
     )

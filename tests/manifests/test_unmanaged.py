@@ -159,11 +159,15 @@ def test_the_origin_of_a_deletion_by_prune_is_where_the_section_is_pruned(cli_ru
     cli_runner.write("manifests/base.yaml", PROFILE.replace("[acme/lib]", "[]").removesuffix("---\n"))
     own = "spec: {milestones: {own: {}}, job_token_scope: {projects: [acme/web]}}\n"
     cli_runner.write("manifests/own.yaml", OWN.partition("spec:")[0] + own)
-    assert cli_runner("plan").out.splitlines()[1:-1] == [
-        '  + allowlisted project "acme/web"     manifests/own.yaml:4',
+    assert cli_runner("plan").out.splitlines()[:-1] == [
+        "Loosens protection:",
+        "project acme/api",
+        '  + allowlisted project "acme/web"            loosens     manifests/own.yaml:4',
+        "All else:",
+        "project acme/api",
         '  + milestone "1.0"     manifests/base.yaml:6',
         '  + milestone "own"     manifests/own.yaml:4',
-        '  - allowlisted project "acme/lib"     manifests/base.yaml:5',
+        '  - allowlisted project "acme/lib"            tightens     manifests/base.yaml:5',
         '  - milestone "old"     manifests/base.yaml:5',
     ]
 
@@ -278,7 +282,7 @@ def test_what_is_left_alone_is_read_and_stays_under_prune_and_counts_as_live(cli
         0,
         [
             "project acme/api",
-            '  + approval rule "Security"                  approvals_required: 1, users: ada, branches: release',
+            '  + approval rule "Security"                  approvals_required: 1, users: ada, branches: release, tightens',
             "      POST projects/acme%2Fapi/approval_rules",
             '  - milestone "new"                           state: active',
             "      its issues and merge requests lose it; the service does not report how many these are",
@@ -335,3 +339,32 @@ def test_nothing_is_advised_of_a_project_whose_sets_only_its_path_would_tell(cli
     cli_runner.write("manifests/a.yaml", f"{group}---\n{own.replace('Other', '1.0')}")
     cli_runner.service(milestones=[{"title": "1.0"}])
     assert '"1.0"' not in cli_runner("plan --target acme/api --section milestones").changes
+
+
+DEFAULT = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: one}
+select: {group: acme}
+spec: {protected_branches: {"{default_branch}": {allowed_to_push: []}}}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ('"{default_branch}"', []),
+        ("trunk", []),
+        ("main", ['  ~ protected branch "trunk"                  allowed_to_push: maintainer -> nobody, tightens']),
+    ],
+)
+def test_the_rule_of_the_default_branch_is_let_go_by_either_name(
+    name: str, changes: list[str], cli_runner: CliRunner
+) -> None:
+    cli_runner.service(protected_branches=[{"name": "trunk"}], default_branch="trunk")
+    own = (OWN % f"[{{protected_branches: [{name}]}}]").replace(", profiles: [base]", "")
+    cli_runner.write("manifests/a.yaml", DEFAULT + own)
+    planned = cli_runner("plan --target acme/api")
+    assert (planned.code, planned.changes.splitlines()[1:-1]) == (0, changes)
+    assert cli_runner("validate").code == 0
