@@ -102,7 +102,7 @@ def accept(
     cannot be accepted, such as a value in a template or below a minimum, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock or a minimum: with --only-locks, for these alone. What targets outside of the selection break is left to them.
+    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep what they break.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.

@@ -183,6 +183,8 @@ def _read_spec(
 def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
     """Return whether `{default_branch}` has a meaning in the text at some steps, of a section or of an exception."""
     match steps:
+        case ("spec", "unmanaged", int(), str(section), *_):
+            return section in specs and specs[section].names_branch()
         case ("spec", str(section), _, str(field), *_):
             return specs[section].names_branch(field)
         case ("spec", str(section), *_):
