@@ -36,7 +36,8 @@ SECRETS = ("ada-token", "bob-token", "root-token", "glptt-")
 @pytest.fixture
 def user(cli_runner: CliRunner, tmp_path: Path) -> Checkout:
     """A user who has applied two milestones, and then declares one of them no more."""
-    made = Checkout(replace(cli_runner, folder=tmp_path / "fleet"), repository(tmp_path / "fleet"))
+    folder = tmp_path / "home" / "fleet"  # two folders above it, there is nothing of other tests
+    made = Checkout(replace(cli_runner, folder=folder), repository(folder))
     made.milestones("a", "b")
     made.commit("first")
     assert made.apply()[0] == 0
