@@ -455,6 +455,7 @@ class Stack:
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
         let_go: the single objects that it leaves alone; `sections` are without them.
         released: by section, all names that these have or had.
+        with_minimums: the sections of which a layer has minimums.
         winners: by the steps to a value, the layer that has the strictest minimum, or the lock, though a later one has
             a minimum too.
     """
@@ -468,6 +469,7 @@ class Stack:
     unmanaged: frozenset[str] = NO_SECTIONS
     let_go: tuple[LetGo, ...] = ()
     released: Mapping[str, Released] = field(default_factory=dict)
+    with_minimums: frozenset[str] = NO_SECTIONS
     winners: Mapping[Steps, Layer] = field(default_factory=lambda: NO_WINNERS)
 
     @property
@@ -543,12 +545,18 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        merged = _with_winners(replace(self, layers=self.layers + layers, sections=ordered, prune=prune))
+        # Kept, and not looked for in all layers: a stack is made for each layer that is merged over the others.
+        with_minimums = self.with_minimums.union(*(layer.at_least for layer in layers))
+        merged = _with_winners(
+            replace(self, layers=self.layers + layers, sections=ordered, prune=prune, with_minimums=with_minimums)
+        )
         return _without_let_go(merged) if self.let_go else merged
 
     def of(self, *layers: Layer) -> "Stack":
         """Merge these layers alone, for the same target."""
-        return replace(self, layers=(), sections={}, prune=[], winners=NO_WINNERS).under(*layers)
+        return replace(self, layers=(), sections={}, prune=[], with_minimums=NO_SECTIONS, winners=NO_WINNERS).under(
+            *layers
+        )
 
 
 def _without_let_go(stack: Stack) -> Stack:
@@ -566,7 +574,7 @@ def _without_let_go(stack: Stack) -> Stack:
 def _with_winners(stack: Stack) -> Stack:
     """Return a stack with the strictest minimum of each value, if a later layer has a looser one."""
     sections, winners = dict(stack.sections), dict[Steps, Layer]()
-    for name in [name for name in sections if any(name in layer.at_least for layer in stack.layers)]:
+    for name in [name for name in sections if name in stack.with_minimums]:
         for key, joined in stack.joined(name):
             above = (name,) if key is None else (name, key)
             winners |= {(*above, field): layer for field, (layer, _) in joined.winners.items()}

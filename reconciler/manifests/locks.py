@@ -149,6 +149,7 @@ def faulty_holds(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
     """
     for hold, held in ((LOCKS, layer.locks), (AT_LEAST, layer.at_least)):
         for name, entries in held.items():
+            names = _names(specs[name], layer.sections.get(name)) if name in specs else frozenset()
             above: Steps = ("metadata", hold, name)
             if name not in specs:
                 yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
@@ -160,27 +161,28 @@ def faulty_holds(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
                 )
             elif entries == ALL:
                 own = layer.sections[name]
-                messages = [_fault(layer, specs[name], hold, entry) for entry in own] if isinstance(own, dict) else ()
+                messages = (
+                    [_fault(layer, specs[name], hold, entry, names) for entry in own] if isinstance(own, dict) else ()
+                )
                 yield from (Diagnostic(above, message, at_key=True) for message in messages if message)
             else:
-                messages = [_fault(layer, specs[name], hold, entry) for entry in entries]
+                messages = [_fault(layer, specs[name], hold, entry, names) for entry in entries]
                 places = (((*above, number), message) for number, message in enumerate(messages))
                 yield from (Diagnostic(at, message) for at, message in places if message)
 
 
-def _fault(layer: Layer, spec: SectionSpec, hold: Hold, held_name: str) -> str:
+def _fault(layer: Layer, spec: SectionSpec, hold: Hold, held_name: str, item_names: Set[Any]) -> str:
     """Return the reason for which an entry of `locks` or `at_least` cannot be one; empty if it can."""
     name, is_minimum = spec.kind.name, hold == AT_LEAST
     section, locked = layer.sections.get(name), layer.locks.get(name, ()) if is_minimum else ()
-    names = _names(spec, section)
-    steps = None if held_name == PRUNE else _steps(spec, held_name, section, names)
+    steps = None if held_name == PRUNE else _steps(spec, held_name, section, item_names)
     undirected = _undirected(spec, held_name, steps, section) if is_minimum else ""
     if undirected:
         return undirected
     if steps is None and (held_name != PRUNE or layer.prune is None):
         where = "" if held_name == PRUNE else f" under {name}"
         return f"`{held_name}` {HAS[hold]}, and this document does not declare it{where}"
-    if locked == ALL or steps in [_steps(spec, own, section, names) for own in locked if own != PRUNE]:
+    if locked == ALL or steps in [_steps(spec, own, section, item_names) for own in locked if own != PRUNE]:
         place = layer.document.find(("metadata", LOCKS, name), at_key=True)
         return f"`{held_name}` is locked too, at {place}: one of the two has to go"
     return ""

@@ -6,6 +6,7 @@ hold for one name, what they allow together is compared, before the plan and aft
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, cast
 
 from reconciler.engine.compare.earlier import by_section
@@ -18,7 +19,7 @@ from reconciler.model.in_effect import InEffect, PatternRule
 from reconciler.model.item import Change, Create, Delete, Effect, Update, with_effect
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.resource import Objects
+from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Known, LiveState, Vocabulary
 from reconciler.model.targets import Key, Target
 
@@ -56,11 +57,19 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
     is_new = isinstance(live.absent.get(planned.target.identity), ToCreate)
     rules = {name: rules_together(kinds[name], planned.target, live, own) for name, own in changes.items()}
 
+    @cache
+    def records(section: str, part_name: str) -> Mapping[int | None, LiveRecord]:
+        objects = cast("Objects", live.parts[planned.target, section, part_name])
+        return {record.id: record for record in objects.own}
+
     def told(change: Change) -> Change:
         section = change.address.section
         if section not in rules:
             return change
-        effects = _effects(change, kinds[section], rules[section]) | _effects_of_flaw(change, live, kinds)
+        effects = _effects(change, kinds[section], rules[section])
+        part = kinds[section].part(change.address.part)
+        if isinstance(change, Update) and isinstance(part, Collection):
+            effects |= _effects_of_flaw(change, part, records(section, part.name).get(change.read.id))
         return with_effect(change, _named(effects - LOOSENS if is_new else effects))
 
     return planned.with_changes(told) if changes else planned
@@ -99,16 +108,10 @@ def _does_nothing(part: Part, fields: Fields) -> bool:
     return bool(directions) and all(direction.value(name, fields) is None for name, direction in directions.items())
 
 
-def _effects_of_flaw(change: Change, live: LiveState, kinds: Kinds) -> Effects:
+def _effects_of_flaw(change: Update, part: Collection, record: LiveRecord | None) -> Effects:
     """Return the effect of a flaw that an update brings, or mends: an object with one protects nothing."""
-    address = change.address
-    part = kinds[address.section].part(address.part)
-    if not (isinstance(change, Update) and isinstance(part, Collection)):
-        return NO_EFFECT
-    objects = cast("Objects", live.parts[address.target, address.section, address.part])
-    record = next((own for own in objects.own if own.id == change.read.id), None)
-    name = address.name or ""
-    was, is_now = (bool(part.relations.flaw(name, fields, record)) for fields in (_before(change), _after(change)))
+    name, flaw = change.address.name or "", part.relations.flaw
+    was, is_now = (bool(flaw(name, fields, record)) for fields in (_before(change), _after(change)))
     return NO_EFFECT if was is is_now else LOOSENS if is_now else TIGHTENS
 
 
