@@ -78,18 +78,33 @@ Read from `URL` at TIME.
 
 `project acme/api: {SENTENCES[2]}`
 
+### Loosens protection
+
 <details open>
-<summary><code>project acme/api</code>: 3 to create</summary>
+<summary><code>project acme/api</code>: 1 to create</summary>
 
 ```diff
 + allowlisted group "acme/old"
+!     loosens
+```
+
+</details>
+
+### All else
+
+<details open>
+<summary><code>project acme/api</code>: 2 to create</summary>
+
+```diff
 + protected branch "main"
 +     allowed_to_merge: developer, group acme/old
 +     allowed_to_push: maintainer, by default, allowed_to_unprotect: maintainer, by default
+!     tightens
 + approval rule "a"
 +     approvals_required: 1
 +     groups: acme, acme/old
 +     branches: any, by default
+!     tightens
 ```
 
 </details>
