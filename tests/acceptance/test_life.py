@@ -192,20 +192,23 @@ project acme/sub/api
 Applied: 12 created, 4 updated. 50 requests made.
 """
 DRIFT = """
+Loosens protection:
+project acme/sub/api
++ allowlisted project "acme/sub/lib" loosens
++ trigger token "nightly 🚀" loosens
+~ protection rule "acme/sub/api/prod*" minimum_access_level_for_push: owner -> maintainer, loosens
+All else:
 user
 ~ notification settings level: watch -> mention
 group acme
 ~ notification settings level: global -> watch
 ~ epic "Épopée 計画 🚀" description: by hand -> <b>& more</b>
 project acme/sub/api
-+ allowlisted project "acme/sub/lib"
-+ trigger token "nightly 🚀"
 ~ notification settings events.new_issue: false -> true
-~ approval settings allow_committer_approval: true -> false
-~ protection rule "acme/sub/api/prod*" minimum_access_level_for_push: owner -> maintainer
+~ approval settings allow_committer_approval: true -> false, tightens
 ~ milestone "Straße & <br> 計画 🚀" description: by hand -> "üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
-Plan: 2 to create, 7 to update. 9 writes to apply; 16 requests were made to plan.
+Plan: 2 to create, 7 to update, 3 loosening, 1 tightening. 9 writes to apply; 16 requests were made to plan.
 """
 APPLIED_CHANGES = f"""
 instance

@@ -148,17 +148,20 @@ project acme/app
 Applied: 11 created. 27 requests made.
 """
 DRIFT = """
-group acme
-~ protected branch "stable" allow_force_push: true -> false
+Loosens protection:
 project acme/app
-+ protected branch "release/*" allowed_to_push: nobody, allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default
-~ tag protection rule "^v[0-9]+" minimum_access_level_for_push: admin -> maintainer
-~ package protection rule "npm:@acme/*" minimum_access_level_for_push: admin -> maintainer
-~ protected branch "main" allow_force_push: true -> false
-~ protected tag "v*" allowed_to_create: + maintainer, - developer
-~ approval rule "Sécurité 🚀" approvals_required: 0 -> 1
-~ approval rule "any_approver" approvals_required: 0 -> 1
-Plan: 1 to create, 7 to update. 11 writes to apply; 6 requests were made to plan.
+~ tag protection rule "^v[0-9]+" minimum_access_level_for_push: admin -> maintainer, loosens
+~ package protection rule "npm:@acme/*" minimum_access_level_for_push: admin -> maintainer, loosens
+All else:
+group acme
+~ protected branch "stable" allow_force_push: true -> false, tightens
+project acme/app
++ protected branch "release/*" allowed_to_push: nobody, allowed_to_merge: maintainer, by default, allowed_to_unprotect: maintainer, by default, tightens
+~ protected branch "main" allow_force_push: true -> false, tightens
+~ protected tag "v*" allowed_to_create: + maintainer, - developer, tightens
+~ approval rule "Sécurité 🚀" approvals_required: 0 -> 1, tightens
+~ approval rule "any_approver" approvals_required: 0 -> 1, tightens
+Plan: 1 to create, 7 to update, 2 loosening, 6 tightening. 11 writes to apply; 6 requests were made to plan.
 """
 MENDED = """
 group acme

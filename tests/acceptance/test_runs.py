@@ -149,13 +149,16 @@ spec: {trigger_tokens: {nightly: {rotate_after: 1m}}}
 
 
 PLANNED = """
+Loosens protection:
 project acme/app
-+ allowlisted group "acme"
++ allowlisted group "acme" loosens
+All else:
+project acme/app
 + milestone "d"
 ~ milestone "a" description: none -> new
 ~ milestone "b" description: none -> new
 - milestone "c"
-Plan: 2 to create, 2 to update, 1 to delete. 5 writes to apply; 4 requests were made to plan.
+Plan: 2 to create, 2 to update, 1 to delete, 1 loosening. 5 writes to apply; 4 requests were made to plan.
 """
 STALE = """
 project acme/app

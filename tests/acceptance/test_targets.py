@@ -147,16 +147,19 @@ spec: {{milestones: {{a: {{}}}}}}
 
 
 PLAN_BELOW_LOCKS = """
+Loosens protection:
+project acme/sub/team/app
++ allowlisted group "acme" loosens
++ allowlisted group "acme/sub" loosens
+All else:
 group acme/sub
 ! approval_settings: cannot be read: only groups at the top have these settings; declare them there
 project acme/sub/team/app
-+ allowlisted group "acme"
-+ allowlisted group "acme/sub"
 + milestone "1.1"
-~ approval settings allow_committer_approval: true -> false
+~ approval settings allow_committer_approval: true -> false, tightens
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
-Plan: 3 to create, 1 to update, 3 problems. 4 writes to apply; 7 requests were made to plan.
+Plan: 3 to create, 1 to update, 2 loosening, 1 tightening, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
 group acme/sub

@@ -107,6 +107,7 @@ def without_main(text: str) -> str:
     document = yaml.safe_load(text)
     rules = document["spec"].get("protected_branches", {})
     rules.pop("main", None)
+    rules.pop("{default_branch}", None)  # as `init` writes it
     if not rules:
         document["spec"].pop("protected_branches", None)
     return yaml.safe_dump(document, sort_keys=False)
