@@ -134,6 +134,7 @@ $ validate manifest.yaml
 Valid: 1 document: 1 project.
 (0)
 $ schema manifest | grep Deploy keys
+                            "title": "Deploy keys",
               "title": "Deploy keys",
               "description": "Deploy keys of a project, by title.",
               "title": "Deploy keys",
@@ -145,10 +146,11 @@ $ doctor manifest.yaml | grep deploy_keys
   ok       deploy_keys                               read: yes, write: yes (1 target)
 (0)
 $ plan manifest.yaml --out plan.json
+Loosens protection:
 project acme/payments/api
-  + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIzRkyN…", can_push: true     manifest.yaml:8
-  + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJz0dY…"     manifest.yaml:6
-Plan: 2 to create. 2 writes to apply; 1 request was made to plan.
+  + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIzRkyN…", can_push: true, loosens     manifest.yaml:8
+  + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJz0dY…", loosens     manifest.yaml:6
+Plan: 2 to create, 2 loosening. 2 writes to apply; 1 request was made to plan.
 (0)
 $ apply --plan plan.json --yes
 project acme/payments/api
