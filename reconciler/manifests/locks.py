@@ -75,7 +75,7 @@ class Lock:
 def locks_of(stack: Stack) -> tuple[Lock, ...]:
     """Return the locks of all layers, the lowest first, then their minimums.
 
-    Whoever asks about a target asks about many of its fields.
+    They are cached, since a caller looks up many fields of one target.
     """
     layers = dict.fromkeys(stack.layers)
     return tuple(lock for hold in (LOCKS, AT_LEAST) for layer in layers for lock in _locks(layer, stack, hold))

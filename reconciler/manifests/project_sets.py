@@ -74,7 +74,7 @@ NO_BRANCHES: Branches = MappingProxyType({})
 
 
 class Shown(NamedTuple):
-    """What the service has shown of the targets of manifests.
+    """Facts about the targets of manifests that the service has shown.
 
     Attributes:
         discovered: the projects of groups; None before the discovery.

@@ -455,7 +455,7 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
 
     Args:
         stack: the layers of the target.
-        complete: whether these are all layers; else nobody knows that it need not.
+        complete: whether these are all of its layers; if not, a set that is not known yet may declare the object.
     """
     for each in stack.let_go:
         steps: Steps = ("spec", *each.steps)

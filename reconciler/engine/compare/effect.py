@@ -24,7 +24,7 @@ from reconciler.model.state import Known, LiveState, Vocabulary
 from reconciler.model.targets import Key, Target
 
 Effects = frozenset[Literal["loosens", "tightens"]]
-"""What a change does: one of both, both, or nothing."""
+"""The effect of a change on protection: either, both, or neither."""
 
 NO_EFFECT: Effects = frozenset()
 LOOSENS: Effects = frozenset({"loosens"})
