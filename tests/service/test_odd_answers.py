@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from socket import IPPROTO_TCP, TCP_NODELAY, create_server, socket
-from threading import Event, Thread
+from threading import Semaphore, Thread
 
 import pytest
 
@@ -270,7 +270,7 @@ class Service:
         answers: to the next requests, and whether the connection stays open afterwards.
         connections: so far.
         used: the numbers of the connections on which the requests came.
-        idle: set when an answer was sent, and its connection closed if that was to be.
+        finished: released for each answer that was sent, once its connection is closed if that was to be.
     """
 
     begin: Callable[[socket], socket]
@@ -278,7 +278,7 @@ class Service:
     answers: list[tuple[bytes, bool]] = field(default_factory=list)
     connections: int = 0
     used: list[int] = field(default_factory=list)
-    idle: Event = field(default_factory=Event)
+    finished: Semaphore = field(default_factory=lambda: Semaphore(0))
     line: socket = field(init=False)
 
     def serve(self, listener: socket) -> None:
@@ -299,9 +299,9 @@ class Service:
                     if not stays:
                         break
                     answering = False
-                    self.idle.set()
+                    self.finished.release()
             if answering:  # it is closed now; one that the client has closed says nothing of the next
-                self.idle.set()
+                self.finished.release()
 
 
 def read_request(connection: socket) -> bytes:
@@ -361,14 +361,14 @@ def test_an_answer_that_nobody_asked_for_is_never_taken_as_the_next_one(
     with reached(WAYS[way], monkeypatch) as (server, client_of):
         for raw, later in (at_once_behind, behind_nothing, (whole(A), whole(B))):
             server.answers = [(raw, True), (whole(b'{"written":1}'), True)]
-            server.idle.clear()
             with client_of() as client:
                 assert outcome(asking(client)["GET"]) in (WHOLE, BAD)
-                server.idle.wait()
+                server.finished.acquire()
                 if later:
                     with suppress(OSError):  # a connection that is never used again is closed by now
                         server.line.sendall(later)
                 assert client.send(Request("POST", "x", {"title": "a"})) == {"written": 1}
+                server.finished.acquire()
     assert server.answers == []
 
 
@@ -384,10 +384,10 @@ def test_an_odd_answer_is_lost_where_it_is_uncertain_and_never_answers_the_next_
             for method in ("GET", "POST"):
                 server.answers = [(given.raw, given.stays), (GOOD, True)]
                 server.used.clear()
-                server.idle.clear()
                 with client_of() as client:
                     outcomes[method] = outcome(asking(client)[method])
-                    server.idle.wait()
+                    server.finished.acquire()
                     assert outcome(asking(client)["POST"]) == {"good": 0}, name
+                    server.finished.acquire()
             told[name] = (outcomes["GET"], outcomes["POST"], len(set(server.used)) == 1)
     assert told == {name: (given.get, given.post, given.again and way != "SOCKS") for name, given in expected.items()}
