@@ -1,7 +1,6 @@
 """Faults: the effect of each on a request and its answer, and the requests to which it applies."""
 
-import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import httpx
@@ -131,8 +130,8 @@ def at_once(service: SandboxClient, *asked: tuple[str, Any]) -> list[tuple[int, 
         answers = []
         for line, body in asked:
             answers.append(pool.submit(service.ask, line, body))
-            while len(service.sandbox.log()) < len(answers) and not answers[-1].done():
-                time.sleep(0.001)
+            while len(service.sandbox.log()) < len(answers) and wait(answers[-1:], timeout=0.001).not_done:
+                pass
     return [answer.result() for answer in answers]
 
 
