@@ -26,7 +26,7 @@ BY_THE_NETWORK = {
     getattr(holder, name).__code__
     for holder, names in {
         transport.Deadline: ("within", "moved"),
-        transport._Stream: ("read",),
+        transport._Stream: ("read", "_received"),
         transport.DirectTransport: ("_read_head", "_read_body"),
         transport._ResponseReader: ("feed", "take", "on_body"),
     }.items()
