@@ -29,6 +29,7 @@ from reconciler.engine.why import (
 from reconciler.errors import NotFound, ServiceError
 from reconciler.manifests import Manifests
 from reconciler.model.caller import Caller
+from reconciler.model.codes import code_of
 from reconciler.model.creation import ToCreate
 from reconciler.model.item import Finding
 from reconciler.model.kind import Needs
@@ -266,10 +267,10 @@ def _write_obstacle(
 
 
 def _doctor_findings(planned: TargetPlan) -> Iterator[DoctorFinding]:
-    """Yield the problems of a section, and a warning for each rule that another one undermines."""
+    """Yield the problems of a section, and a warning for each rule that does not hold as it says."""
     yield from map(_problem, planned.problems)
-    for undermined in planned.said("undermined"):
-        yield replace(_problem(undermined), verdict=Verdict.WARNING)
+    for finding in (finding for finding in planned.findings if code_of(finding.code).warns):
+        yield replace(_problem(finding), verdict=Verdict.WARNING)
 
 
 def _problem(problem: Finding) -> DoctorFinding:

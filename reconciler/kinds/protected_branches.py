@@ -211,6 +211,13 @@ def _either(fields_of_rules: Sequence[Mapping[str, Json]], name: str) -> list[Js
     return [entry for listed in lists for entry in (listed if isinstance(listed, list) else [str(listed)])]
 
 
+def flaw(fields_of_rules: Sequence[Mapping[str, Json]]) -> str:
+    """Return the reason why nobody may push or merge; empty if somebody may, or if a list is not known."""
+    if any(fields.get(name) != [] for fields in fields_of_rules for name in EVENT_LISTS.values()):
+        return ""
+    return "nobody may push or merge: list a role in `allowed_to_merge`, unless the branch is to stay as it is"
+
+
 PART = "protected_branches"
 
 BRANCHES = Collection(
@@ -255,6 +262,7 @@ KIND = Kind(
         together,
         fields=frozenset({*EVENT_LISTS.values(), *EVENT_FIELDS.values()}),
         verbs={"allowed_to_push": "push", "allowed_to_merge": "merge", "allow_force_push": "rewrite the history"},
+        flaw=flaw,
     ),
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},

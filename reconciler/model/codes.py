@@ -28,6 +28,7 @@ class Code:
         separates: of a note: whether changes that differ in it are not equal.
         planned: whether it is about what is to come, so that the report of an apply does not repeat it.
         own_form: of a finding: whether formats show it in a form of its own, such as a card; else it is a remark.
+        warns: of a finding: whether `drift` tells it though nothing is to do, and `doctor` warns of it.
     """
 
     noun: str
@@ -42,6 +43,7 @@ class Code:
     separates: bool = False
     planned: bool = False
     own_form: bool = False
+    warns: bool = False
 
 
 UNKNOWN = Code("remark")
@@ -72,8 +74,8 @@ CODES: Mapping[str, Code] = {
         planned=True,
         own_form=True,
     ),
-    "flaw": Code("rule without effect", "?", by_reason=True, planned=True),
-    "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True),
+    "flaw": Code("rule that nobody can fulfil", "?", by_reason=True, planned=True, warns=True),
+    "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True, warns=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
     "doomed": Code("entry for a group or project whose deletion is scheduled", "?"),

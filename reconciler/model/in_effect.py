@@ -40,17 +40,32 @@ class InEffect:
         together: the fields that count together, as they are for what all the given rules hold for.
         fields: their names.
         verbs: by field that one rule may open for another one, what people may do by it, such as `push`.
+        flaw: takes the fields of several rules that hold together, each with its whole lists; returns the reason why
+            nobody can do anything by them, or an empty text.
     """
 
     matches: Callable[[str, str], bool]
     together: Callable[[Sequence[Fields]], Fields]
     fields: frozenset[str]
     verbs: Mapping[str, str]
+    flaw: Callable[[Sequence[Fields]], str]
 
     def allowed(self, rules: Iterable[PatternRule], name: str) -> Fields:
         """Return the fields of the rule that some rules are for a name; none if no rule holds for it."""
         matching = [rule.fields for rule in rules if self.matches(rule.name, name)]
         return self.together(matching) if matching else {}
+
+    def flaw_of(self, rule: PatternRule, rules: Iterable[PatternRule]) -> str:
+        """Return the reason why nobody can do anything where a rule holds, given all rules; empty if somebody can.
+
+        A pattern has no flaw if a rule for some of what it stands for has none: the pattern is for the rest.
+        """
+        near = (
+            other.fields
+            for other in rules
+            if self.matches(other.name, rule.name) or self.matches(rule.name, other.name)
+        )
+        return self.flaw(list(near))
 
     def undermining(
         self, directions: Directions, declared_rule: PatternRule, other_rules: Iterable[PatternRule]

@@ -27,10 +27,15 @@ def service(cli_runner: CliRunner, *live: dict[str, Any], of_group: Any = ()) ->
 
 def undermined(cli_runner: CliRunner) -> list[str]:
     """Return what a plan says of rules that others undermine."""
+    return said(cli_runner, "undermined")
+
+
+def said(cli_runner: CliRunner, finding_code: str) -> list[str]:
+    """Return the findings of a code of a plan without problems."""
     done = cli_runner("plan --format json")
     assert done.code == 0, done.err
     document: Shape = json.loads(done.out)
-    return [f"{finding['name']}: {finding['reason']}" for finding in findings_of(document, "undermined")]
+    return [f"{finding['name']}: {finding['reason']}" for finding in findings_of(document, finding_code)]
 
 
 @pytest.mark.parametrize(
@@ -120,3 +125,55 @@ def test_nothing_is_said_of_rules_that_cannot_be_read(cli_runner: CliRunner) -> 
     cli_runner.sandbox.set_faults(["status=403,match=/protected_branches"])
     done = cli_runner("plan")
     assert (done.code, "nobody may push" in done.out) == (3, False)
+
+
+CLOSED = "nobody may push or merge: list a role in `allowed_to_merge`, unless the branch is to stay as it is"
+
+
+@pytest.mark.parametrize(
+    ("live", "of_group", "spec", "expected"),
+    [
+        pytest.param([], [], "{main: {allowed_to_push: [], allowed_to_merge: []}}", [f"main: {CLOSED}"], id="new"),
+        pytest.param([rule(1, "main", NOBODY, NOBODY)], [], "{main: {}}", [f"main: {CLOSED}"], id="live"),
+        pytest.param(
+            [rule(1, "main", NOBODY, NOBODY)], [], "{main: {allowed_to_merge: [maintainer]}}", [], id="opened by the plan"
+        ),
+        pytest.param(
+            [rule(1, "main", NOBODY, NOBODY), rule(2, "ma*")],
+            [],
+            '{main: {}, "ma*": null}',
+            [f"main: {CLOSED}"],
+            id="closed by a deletion",
+        ),
+        pytest.param([rule(1, "main", NOBODY, NOBODY)], [rule(2, "m*", NOBODY)], "{main: {}}", [], id="the group's"),
+        pytest.param(
+            [rule(1, "*", NOBODY, NOBODY), rule(2, "main", NOBODY)], [], '{"*": {}}', [], id="a pattern for the others"
+        ),
+        pytest.param([rule(1, "main", NOBODY)], [], "{main: {}}", [], id="merges alone"),
+    ],
+)  # fmt: skip
+def test_a_plan_names_a_rule_by_which_nobody_may_push_or_merge(
+    cli_runner: CliRunner, live: Any, of_group: Any, spec: str, expected: list[str]
+) -> None:
+    service(cli_runner, *live, of_group=of_group)
+    cli_runner.project(f"{{protected_branches: {spec}}}")
+    assert said(cli_runner, "flaw") == expected
+
+
+def test_each_command_says_that_nobody_may_merge_and_nothing_fails_for_it(cli_runner: CliRunner) -> None:
+    service(cli_runner, rule(1, "main", NOBODY, NOBODY))
+    cli_runner.project("{protected_branches: {main: {allowed_to_push: [], allowed_to_merge: []}}}")
+    assert cli_runner("doctor").out.count(CLOSED) == 1
+    for command in ("plan", "drift"):
+        done = cli_runner(command)
+        assert (done.code, done.out.count(CLOSED)) == (0, 1), done.out
+
+
+def test_a_rule_whose_people_are_all_blocked_lets_nobody_in(cli_runner: CliRunner) -> None:
+    cli_runner.project("{protected_branches: {main: {allowed_to_push: [], allowed_to_merge: [{user: bob}]}}}")
+    state = a_small_service("deployed")
+    cli_runner.sandbox.replace_state(state)
+    assert said(cli_runner, "flaw") == []
+    state["users"][2]["blocked"] = True
+    cli_runner.sandbox.replace_state(state)
+    assert said(cli_runner, "flaw") == [f"main: {CLOSED}"]

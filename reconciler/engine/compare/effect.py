@@ -14,11 +14,12 @@ from reconciler.model.creation import ToCreate
 from reconciler.model.diff import Fields, fields_of
 from reconciler.model.direction import Strictness, by_number, compare_field
 from reconciler.model.endpoints import Collection
-from reconciler.model.entries import ROSTERS, Numbers
+from reconciler.model.entries import ROSTERS, Numbers, Who
 from reconciler.model.in_effect import InEffect, PatternRule
 from reconciler.model.item import Change, Create, Delete, Effect, Update, with_effect
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import Known, LiveState, Vocabulary
 from reconciler.model.targets import Key, Target
@@ -132,6 +133,7 @@ class RulesTogether:
         part: their collection.
         in_effect: how they hold together.
         numbers: the IDs of the users, groups and keys that they name.
+        unable: entries of users, groups and keys, by ID, that are known to count for nothing.
         before: the rules before the plan; a renamed one by its new name, since a rename means nothing.
         after: the rules after it.
     """
@@ -139,6 +141,7 @@ class RulesTogether:
     part: Collection
     in_effect: InEffect
     numbers: Numbers
+    unable: Sequence[Json]
     before: Sequence[PatternRule]
     after: Sequence[PatternRule]
 
@@ -161,6 +164,12 @@ class RulesTogether:
         lists = self.part.relations.entries.keys() & fields.keys()
         return {**fields, **{field: by_number(fields[field], names) for field in lists}}
 
+    def without_unable(self, rule: PatternRule) -> PatternRule:
+        """Return a rule without the entries that are known to count for nothing."""
+        lists = {name: value for name, value in rule.fields.items() if isinstance(value, list)}
+        able = {name: [entry for entry in value if entry not in self.unable] for name, value in lists.items()}
+        return replace(rule, fields={**rule.fields, **able})
+
     def _by_itself(self, change: Change) -> Mapping[str, Effects]:
         """Return the effects that a change can have: what another change does is not its own."""
         if not isinstance(change, Update):
@@ -179,7 +188,9 @@ def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequenc
         return None
     part = cast("Collection", kind.parts[0])
     objects = cast("Objects", live.parts[target, kind.name, part.name])
-    numbers = _numbers(live, target)
+    subjects = _subjects(live, target)
+    numbers: Numbers = {(who, name): ids[0] for who, known in subjects.items() for name, ids in known.items()}
+    unable = [{who: number} for who, known in subjects.items() for number in known.unfit]
     before = {_key(record.id, record.names): (record.names[0], fields_of(record.resource)) for record in objects.own}
     after = dict(before)
     for change in changes:
@@ -197,7 +208,7 @@ def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequenc
         for record, holder in objects.inherited
     ]
     own = ([spelt_rule(part, *rule, numbers) for rule in rules.values()] for rules in (before, after))
-    return RulesTogether(part, kind.in_effect, numbers, *([*rules, *above] for rules in own))
+    return RulesTogether(part, kind.in_effect, numbers, unable, *([*rules, *above] for rules in own))
 
 
 def _key(number: int | None, record_names: Sequence[Key]) -> tuple[Key | None, int | None]:
@@ -216,12 +227,10 @@ def spelt_rule(part: Collection, name: Key, fields: Fields, numbers: Numbers) ->
     )
 
 
-def _numbers(live: LiveState, target: Target) -> Numbers:
-    """Return the IDs of all users, groups and keys that were looked up for a target."""
+def _subjects(live: LiveState, target: Target) -> Mapping[Who, Known]:
+    """Return the users, groups and keys that were looked up for a target."""
     lists = {
         who: live.names.get(Vocabulary(target, roster.suffix, roster.key, roster.id_key, roster.within))
         for who, roster in ROSTERS.items()
     }
-    return {
-        (who, name): ids[0] for who, known in lists.items() if isinstance(known, Known) for name, ids in known.items()
-    }
+    return {who: known for who, known in lists.items() if isinstance(known, Known)}

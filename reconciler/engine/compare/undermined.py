@@ -1,4 +1,4 @@
-"""Declared rules that other rules undermine, since what several rules of one name allow holds together. Pure."""
+"""Declared rules that do not hold as they say, since what several rules of one name allow holds together. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,11 +11,11 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, LiveState, Section, Unreadable
-from reconciler.model.targets import Address, Key
+from reconciler.model.targets import Address, Key, Level
 
 
 def with_undermined(plan: Plan, desired: DesiredState, live: LiveState, kinds: Kinds) -> Plan:
-    """Return a plan with a finding for each declared rule that will not hold as it says."""
+    """Return a plan with a finding for each declared rule that others undermine, and for each that lets nobody in."""
     planned = {target.target: target for target in plan.targets}
     return plan.with_findings(
         finding
@@ -36,9 +36,15 @@ def _undermined(planned: TargetPlan, section: Section, live: LiveState, kinds: K
     wanted = cast("Mapping[Key, Resource | None]", section.wanted[part.name])
     declared = {str(name) for name, resource in wanted.items() if resource is not None}
     named = [replace(rule, fields=rules.with_names(rule.fields)) for rule in rules.after]
+    able = [rules.without_unable(rule) for rule in rules.after]
     for rule in (rule for rule in named if rule.name in declared and not rule.owner):
+        where = Address(section.target, kind.name, part.name, part.title, rule.name)
+        # The rules of the projects below a group may let people in.
+        flaw = rules.in_effect.flaw_of(rule, able) if section.target.level is not Level.GROUP else ""
+        if flaw:
+            yield Finding(where, "flaw", flaw)
         others = (other for other in named if other is not rule)
         for other, said, truth in rules.in_effect.undermining(part.model.directions, rule, others):
             owner = other.owner or ("" if other.name in declared else "not declared")
             reason = f"{said}, but `{other.name}`{owner and f' ({owner})'} {truth}"
-            yield Finding(Address(section.target, kind.name, part.name, part.title, rule.name), "undermined", reason)
+            yield Finding(where, "undermined", reason)
