@@ -178,8 +178,6 @@ def drift(
     from reconciler.cli.planning import draw
     from reconciler.document.compare import earlier_fingerprints, new_in, unchanged_fingerprints
     from reconciler.document.wording import access_notes, from_their_side, with_reasons
-    from reconciler.model.codes import code_of
-    from reconciler.model.item import Finding
     from reconciler.reports import render_plan
 
     check_outputs("plan", output, ("--baseline", baseline), sources=sources, connection=connection)
@@ -217,8 +215,8 @@ def drift(
 
     known = news.known
     told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
-    warned = known is None and any(code_of(item.code).warns for item in news.items if isinstance(item, Finding))
-    silent = news.is_empty and not (any(saved.findings("restored")) or told or warned)
+    undermined = known is None and any(news.findings("undermined"))
+    silent = news.is_empty and not (any(saved.findings("restored")) or told or undermined)
     silent = silent and output.format == "text"
     write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)

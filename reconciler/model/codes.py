@@ -28,7 +28,7 @@ class Code:
         separates: of a note: whether changes that differ in it are not equal.
         planned: whether it is about what is to come, so that the report of an apply does not repeat it.
         own_form: of a finding: whether formats show it in a form of its own, such as a card; else it is a remark.
-        warns: of a finding: whether `drift` tells it though nothing is to do, and `doctor` warns of it.
+        warns: of a finding: whether `doctor` warns of it.
     """
 
     noun: str
