@@ -150,6 +150,14 @@ CLOSED = "nobody may push or merge: list a role in `allowed_to_merge`, unless th
             [rule(1, "*", NOBODY, NOBODY), rule(2, "main", NOBODY)], [], '{"*": {}}', [], id="a pattern for the others"
         ),
         pytest.param([rule(1, "main", NOBODY)], [], "{main: {}}", [], id="merges alone"),
+        pytest.param([rule(1, "main", MAINTAINERS, NOBODY)], [], "{main: {}}", [], id="pushes alone"),
+        pytest.param(
+            [rule(1, "main", NOBODY, NOBODY)],
+            [rule(2, "m*", NOBODY, NOBODY)],
+            "{main: {}}",
+            [f"main: {CLOSED}"],
+            id="the group's lets nobody in either",
+        ),
     ],
 )  # fmt: skip
 def test_a_plan_names_a_rule_by_which_nobody_may_push_or_merge(
@@ -178,3 +186,12 @@ def test_a_rule_whose_people_are_all_blocked_lets_nobody_in(cli_runner: CliRunne
     state["users"][2]["blocked"] = True
     cli_runner.sandbox.replace_state(state)
     assert said(cli_runner, "flaw") == [f"main: {CLOSED}"]
+
+
+def test_nothing_is_said_of_a_group_since_its_projects_may_let_people_in(cli_runner: CliRunner) -> None:
+    service(cli_runner, of_group=[rule(2, "main", NOBODY, NOBODY)])
+    cli_runner.write(
+        "manifests/group.yaml",
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {protected_branches: {main: {}}}\n",
+    )
+    assert said(cli_runner, "flaw") == []
