@@ -57,7 +57,7 @@ from reconciler.document.wording import (
     with_author,
 )
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.codes import code_of, place_of
+from reconciler.model.codes import CODES, code_of, place_of
 from reconciler.model.item import Change, Delete, Finding, Item, Outcome, Status, address_of, target_of
 from reconciler.model.targets import Level, Target
 from reconciler.model.values import SHOWN_VALUE_LENGTH
@@ -84,6 +84,11 @@ COLOURS = {
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
 """ANSI numbers. A colour repeats a marker or a word, and never replaces it."""
+
+REMARKS_BY_REASON = tuple(
+    name for name, code in CODES.items() if code.by_reason and code.shown == "always" and not code.own_form
+)
+"""The codes of findings that are shown as problems are, equal ones of several targets together, and block nothing."""
 
 ROLE_OF_PART: Mapping[str, str] = {"loosens protection": "warning", "loosened on the service": "warning"}
 """The colour roles of headings."""
@@ -203,7 +208,8 @@ def _part_lines(document_part: DocumentPart, style: Style) -> list[str]:
 def _entry_lines(document_part: DocumentPart, style: Style) -> list[str]:
     """Return the lines of entries: equal ones of several targets, then the others of each target."""
     sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
-    sorts += ["excepted"] if style.verbose and not style.quiet else []
+    if not style.quiet:
+        sorts += [*REMARKS_BY_REASON, *(["excepted"] if style.verbose else [])]
     entries = entries_of(document_part.items, *sorts)
     finding_lines = _finding_lines(document_part.items, style)
     blocks = grouped(entries, group_threshold(style))
@@ -234,7 +240,7 @@ def _finding_lines(items: Iterable[Item], style: Style) -> Mapping[Target, Seque
 def _has_line(finding: Finding, style: Style) -> bool:
     """Return whether a finding has a line below the entries of its target."""
     shown = code_of(finding.code).shown
-    is_entry = finding.code in {"problem", "excepted", "restored"}
+    is_entry = finding.code in {"problem", "excepted", "restored", *REMARKS_BY_REASON}
     return not is_entry and ((shown == "verbose" and style.verbose) or (shown == "always" and not style.quiet))
 
 
@@ -341,6 +347,9 @@ def _group(entry_group: EntryGroup[Entry], style: Style) -> Iterator[str]:
         case Finding(code="excepted"):
             known = (*excepted_change(sample, longest), reason_of(sample))
             yield from _entry("=", about, known, style, escaped(entry_group.origin))
+            return
+        case Finding(code=code) if code in REMARKS_BY_REASON:
+            yield from _entry(code_of(code).sign, about, (reason_of(sample),), style, escaped(entry_group.origin))
             return
         case Finding():
             text = reason_of(sample) if _is_about_run(sample) else f"{about}: {reason_of(sample)}"

@@ -133,8 +133,8 @@ def _read(text: str, format_: str) -> dict[str, Json]:
     try:
         content = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        what = "HTML, not JSON" if text.lstrip().startswith("<") else "not JSON"
-        raise _no_such_document(format_, f": line {error.lineno}, column {error.colno} is {what}") from error
+        kind_of_text = "HTML, not JSON" if text.lstrip().startswith("<") else "not JSON"
+        raise _no_such_document(format_, f": line {error.lineno}, column {error.colno} is {kind_of_text}") from error
     except (ValueError, RecursionError) as error:
         raise _no_such_document(format_, ": not JSON that can be read") from error
     if not isinstance(content, dict):

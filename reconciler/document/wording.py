@@ -497,9 +497,9 @@ def deletions_text(changes: Iterable[Change]) -> str:
 
 def compared_with(saved: RunDocument) -> str:
     """Return the sources of a plan: `Compared the manifests of 1a2b3c4 with https://… as read at …`."""
-    what = f"the manifests of {short(saved.commit)}" if saved.commit else "the manifests"
-    what = f"the service before the apply {short(saved.reverts)}" if saved.reverts else what
-    text = f"Compared {what} with {saved.service} as read at {utc(saved.created_at)}"
+    compared = f"the manifests of {short(saved.commit)}" if saved.commit else "the manifests"
+    compared = f"the service before the apply {short(saved.reverts)}" if saved.reverts else compared
+    text = f"Compared {compared} with {saved.service} as read at {utc(saved.created_at)}"
     return f"{text}, and with the manifests at {escaped(saved.since)}." if saved.since else f"{text}."
 
 

@@ -56,8 +56,8 @@ def _differences(plan: TargetPlan) -> Iterator[str]:
     for section in map(plan.only, ([name] for name in plan.sections)):
         for change in section.changes:
             address = change.address
-            what = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title
+            changed_object = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title
             fields = f" ({', '.join(sorted(change.after))})" if isinstance(change, Update) else ""
-            yield f"{plan.target}: a plan would still {change.action} {what}{fields}"
+            yield f"{plan.target}: a plan would still {change.action} {changed_object}{fields}"
         for problem in section.problems:
             yield f"{plan.target}: a plan would still have a problem with {problem.address.title}: {problem.reason}"

@@ -137,6 +137,6 @@ def _unreadable(
     left_out: dict[object, LeftOut] = {}
     for (target, section, _), part in unreadable_parts:
         why = advised(part.cause.reason, part.cause.remedy) if part.cause else part.reason
-        what = section if target in readable else ""
-        left_out.setdefault((target, what), LeftOut(what, target, f"cannot be read: {why}"))
+        section_read = section if target in readable else ""
+        left_out.setdefault((target, section_read), LeftOut(section_read, target, f"cannot be read: {why}"))
     yield from left_out.values()

@@ -37,9 +37,9 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
         before = accepted.before.get(path)
         mark = UTF_8_MARK if content is not None and content.startswith(UTF_8_MARK) else b""
         if content != (None if before is None else mark + before.encode()):
-            what = (
+            reason = (
                 "exists, where a new document would be created" if before is None else "has changed since it was read"
             )
-            raise OutputFailed(f"{path} {what}; nothing was written")
+            raise OutputFailed(f"{path} {reason}; nothing was written")
         texts[path] = mark.decode() + text
     save_all(texts)

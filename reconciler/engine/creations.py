@@ -147,8 +147,8 @@ def with_imports(plan: Plan, importing: frozenset[Target]) -> Plan:
 
 def omission_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
     """Yield log messages about objects that imports have left out; the run that began them may have ended before."""
-    for target, what in omissions.items():
-        yield logging.DEBUG, f"the import of {target} has left out {what}"
+    for target, omitted in omissions.items():
+        yield logging.DEBUG, f"the import of {target} has left out {omitted}"
     if omissions:
         others = f" and {len(omissions) - 1} more" if len(omissions) > 1 else ""
         yield (

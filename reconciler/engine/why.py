@@ -369,8 +369,8 @@ def absence_obstacle(
 
 def wrong_level_obstacle(target: Target) -> Obstacle:
     """Return the obstacle of a target that is declared as a group although it is a project, or the reverse."""
-    other, what = OTHER_LEVEL[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
-    reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
+    other, wrong = OTHER_LEVEL[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+    reason = f"this is {wrong} {other}, not {wrong.removesuffix('a')}a {target.level}"
     return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
 
 

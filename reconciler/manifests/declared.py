@@ -395,8 +395,8 @@ def _without_consequences(faults: Sequence[Diagnostic]) -> list[Diagnostic]:
 def _unknown_kind(value: Any) -> Diagnostic:
     kinds = listed(DOCUMENTS, "or")
     if not isinstance(value, dict):
-        what = "a list" if isinstance(value, list) else "a single value"
-        return Diagnostic((), f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {what}")
+        shape = "a list" if isinstance(value, list) else "a single value"
+        return Diagnostic((), f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {shape}")
     if "kind" in value:
         kind = value["kind"]
         is_word = isinstance(kind, str) and kind

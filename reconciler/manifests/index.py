@@ -160,15 +160,15 @@ class Index:
         first: Layer
         if isinstance(layer, DeclaredTarget):
             target = layer.target
-            first, what = self.targets.setdefault(target.identity, layer), str(target)
+            first, declared_name = self.targets.setdefault(target.identity, layer), str(target)
             named = "id" if isinstance(target.ref, int) else "path"
             steps = ("kind",) if target.ref is None else ("metadata", named)
         else:
             sort, name = layer.title.split(" ", 1)
-            what = f"{sort} `{name}`"
+            declared_name = f"{sort} `{name}`"
             if isinstance(layer, DeclaredSet):
                 first = self.sets.setdefault(name, layer)
             else:
                 first = self.profiles.setdefault(name, layer)
         if first is not layer:
-            yield Diagnostic(steps, f"{what} is already declared at {first.document.find(steps)}")
+            yield Diagnostic(steps, f"{declared_name} is already declared at {first.document.find(steps)}")

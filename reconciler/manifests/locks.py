@@ -243,8 +243,8 @@ def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
         keeping = next((each for each in locks_of(stack) if _keeps(each, let_go, stack)), None)
         if keeping is not None:
             is_pruning = keeping.steps[0] == PRUNE
-            what = f"the pruning of {let_go.section}" if is_pruning else ".".join(map(str, keeping.steps))
-            message = f"{what} is {keeping.words}: take this out here, or accept a deviation by an exception"
+            locked_name = f"the pruning of {let_go.section}" if is_pruning else ".".join(map(str, keeping.steps))
+            message = f"{locked_name} is {keeping.words}: take this out here, or accept a deviation by an exception"
             yield Diagnostic(let_go.steps, message)
 
 
@@ -300,18 +300,22 @@ def _breach(breach: Breach, object_steps: Steps, stack: Stack) -> Diagnostic:
     holder = next((lock for lock in _locks_on(stack, field) if lock.layer is breach.against), other[field])
     value = other[field].value
     shown = "" if isinstance(value, dict | list) else f" {json.dumps(value, default=str)}"
-    what, remedy = (
+    declared, remedy = (
         ".".join(map(str, field)),
         "or leave it out" if breach.layer.title else f"leave it out, or {AS_EXCEPTION}",
     )
     match breach.fault:
         case "looser":
-            message = f"{what} is not as strict as the minimum{shown and ' of'}{shown} in {holder}: declare that"
+            message = f"{declared} is not as strict as the minimum{shown and ' of'}{shown} in {holder}: declare that"
             message = f"{message} or a stricter value, {remedy}"
         case "incomparable":
-            message = f"{what} cannot be compared with the minimum in {holder}: of two minimums, one has to be stricter"
+            message = (
+                f"{declared} cannot be compared with the minimum in {holder}: of two minimums, one has to be stricter"
+            )
         case _:
-            message = f"{what} is locked{shown and ' to'}{shown} by {holder}, which is not as strict as this minimum"
+            message = (
+                f"{declared} is locked{shown and ' to'}{shown} by {holder}, which is not as strict as this minimum"
+            )
     return Diagnostic(own[*object_steps, *breach.steps].steps, message)
 
 
@@ -397,10 +401,10 @@ def differences(steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
 
 
 def _contradiction(lock: Lock, steps: Steps, layer: Layer) -> Diagnostic:
-    what = ".".join(map(str, lock.steps))
+    locked_name = ".".join(map(str, lock.steps))
     value = "" if isinstance(lock.value, dict | list) else f" to {json.dumps(lock.value, default=str)}"
     remedy = "or leave it out" if layer.title else f"leave it out, or {AS_EXCEPTION}"
-    return Diagnostic(steps, f"{what} is locked{value} by {lock}: repeat its value, {remedy}")
+    return Diagnostic(steps, f"{locked_name} is locked{value} by {lock}: repeat its value, {remedy}")
 
 
 def _at(value: Any, steps: Steps) -> Json:

@@ -171,8 +171,8 @@ def _other_branches(
     for (layer, section, name), projects in others.items():
         if name == USUAL_NAME or (layer, section, name) in usual:
             have = "has" if len(projects) == 1 else "have"
-            what = f"{counted(len(projects), 'project')} {have} another default branch, such as {projects[0]}"
-            message = f"{what}: write `{{{DEFAULT_BRANCH}}}`"
+            finding = f"{counted(len(projects), 'project')} {have} another default branch, such as {projects[0]}"
+            message = f"{finding}: write `{{{DEFAULT_BRANCH}}}`"
             yield layer, Diagnostic(("spec", section, name), message, "warning", at_key=True)
 
 

@@ -23,7 +23,7 @@ def digest_of(target: DesiredTarget) -> str:
     It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
     not the order in which documents and layers declare them.
 
-    What stands for the default branch counts as it is written: the name is the service's, and no part of the spec.
+    The placeholder `{default_branch}` counts as written: the branch's name comes from the service.
 
     Args:
         target: with all its other placeholders filled in.

@@ -195,3 +195,28 @@ def test_nothing_is_said_of_a_group_since_its_projects_may_let_people_in(cli_run
         "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {protected_branches: {main: {}}}\n",
     )
     assert said(cli_runner, "flaw") == []
+
+
+EQUAL_FINDINGS = """\
+3 projects                                                           (acme/api, acme/lib and 1 more)
+  ? protected branch "z"                      nobody may push or merge: list a role in `allowed_to_merge`, unless the branch is to stay as it is     manifests/set.yaml:5
+  ? protected branch "a"                      nobody may push, but `a*` (not declared) lets Developers     manifests/set.yaml:5
+No changes: 3 targets are in order, 3 unmanaged. 3 requests were made to plan.
+"""
+
+
+def test_equal_findings_of_several_projects_are_said_once(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    for number, project in enumerate(state["projects"][:3]):
+        project["protected_branches"] = [
+            rule(10 * number + 1, "a", NOBODY),
+            rule(10 * number + 2, "a*", DEVELOPERS),
+            rule(10 * number + 3, "z", NOBODY, NOBODY),
+        ]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\n"
+        "select: {projects: [acme/api, acme/lib, acme/web]}\nspec: {protected_branches: {a: {}, z: {}}}\n",
+    )
+    assert cli_runner("plan").out == EQUAL_FINDINGS

@@ -294,17 +294,17 @@ def _card_of_place(decisions: Sequence[Decision], place_text: str, object_counts
 def _title_of_place(kind: str, place_text: str, addresses: Sequence[Address], object_counts: ObjectCounts) -> str:
     """Return the title of a card with several objects: `prune at sets.yaml:12 empties milestones of ...`."""
     titles = {address.title for address in addresses}
-    what = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
+    objects = counted(len(addresses), titles.pop() if len(titles) == 1 else "object")
     if not kind.startswith("delete"):
-        return escaped(f"{kind.capitalize()} {what}")
+        return escaped(f"{kind.capitalize()} {objects}")
     # a line of a manifest declares one object: a line that deletes objects of several names is a `prune`
     lost = Counter((address.target, address.section) for address in addresses)
     targets = {address.target for address in addresses}
     where = f"{addresses[0].section} of {counted(len(targets), addresses[0].target.level)}"
     is_done = kind == "deleted"
     if all(number == object_counts.get(section) for section, number in lost.items()):
-        return escaped(f"prune at {place_text} {'emptied' if is_done else 'empties'} {where}: {what}")
-    return escaped(f"prune at {place_text} {'deleted' if is_done else 'deletes'} {what} in {where}")
+        return escaped(f"prune at {place_text} {'emptied' if is_done else 'empties'} {where}: {objects}")
+    return escaped(f"prune at {place_text} {'deleted' if is_done else 'deletes'} {objects} in {where}")
 
 
 class _Cause(NamedTuple):
@@ -392,11 +392,11 @@ def _unfinished_card(outcome_groups: Sequence[EntryGroup[Outcome]]) -> Decision:
     first = outcome_groups[0].sample
     entries = [entry for group in outcome_groups for entry in group.entries]
     about = group_subject(outcome_groups[0]) if len(outcome_groups) == 1 else ""
-    what = f"{first.change.action.capitalize()} {about}" if about else first.status.words.capitalize()
+    headline = f"{first.change.action.capitalize()} {about}" if about else first.status.words.capitalize()
     reason = escaped(first.reason if about else _reason(first))
     is_equal = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if is_equal and about and not outcome_groups[0].others else []
-    return Decision(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
+    return Decision(first.word, f"{headline}: {reason}" if reason else headline, entries, about, fields=fields)
 
 
 def _values(change: Change) -> tuple[Json, Json]:
