@@ -335,7 +335,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "deleted": "1",
         "created": "0",
         "updated": "1",
-        "unmanaged": "1",
+        "unmanaged": "3",
     }
     assert [card["title"] for card in cards_of(page)] == [
         'Create milestone "2026.12"',
