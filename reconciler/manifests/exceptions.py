@@ -25,9 +25,6 @@ from reconciler.model.targets import Key
 from reconciler.model.wording import closest, listed
 
 ABOVE: Steps = ("metadata", "exceptions")
-UNKNOWN_BRANCH = f"{{{DEFAULT_BRANCH}}}"
-"""Part of the name of an object as long as the default branch is not known."""
-
 NO_EFFECT = ": this exception has no effect"
 
 
@@ -113,7 +110,7 @@ def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
     elif name not in stack.prune:
         names = _names(stack, name)
         folded = str if stack.specs[name].items else str.casefold
-        if any(UNKNOWN_BRANCH in each for each in names):
+        if stack.awaits_default_branch(name):
             return  # any name may be that of the default branch
         if item is not None and folded(str(item)) not in map(folded, names):
             guess = closest(str(item), names)

@@ -334,6 +334,18 @@ def test_an_exception_may_name_the_default_branch_by_its_name(cli_runner: CliRun
     assert f"{document}:6:43: warning: `trunk` is not declared: this exception has no effect" in done.err
 
 
+def test_no_line_may_go_that_leaves_alone_what_may_be_the_default_branch(cli_runner: CliRunner) -> None:
+    """Without the line, the set's rule would hold; offline, nobody knows whether it is the one of that name."""
+    document = (
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {unmanaged: [{%s: [main]}]}\n"
+    )
+    cli_runner.write("manifests/set.yaml", SET)
+    cli_runner.write("manifests/a.yaml", document % "protected_branches")
+    assert cli_runner("validate").out == "Valid: 2 documents: 1 project, 1 set.\n"
+    cli_runner.write("manifests/a.yaml", document % "approval_rules")
+    assert "this line may go: no profile and no set declares it" in cli_runner("validate").out
+
+
 def test_another_default_branch_gets_a_rule_and_the_former_one_stays(cli_runner: CliRunner, git: Repository) -> None:
     projects(cli_runner)
     cli_runner.write("manifests/a.yaml", DOCUMENT)
