@@ -6,7 +6,6 @@ from datetime import date
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
 from reconciler.manifests.layers import (
-    DEFAULT_BRANCH,
     OLD_NAMES,
     Stack,
     fill,
