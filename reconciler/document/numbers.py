@@ -130,7 +130,7 @@ def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
     )
 
 
-def loosening_name(changes: Iterable[Change]) -> str:
+def loosening_name(changes: Iterable[Change]) -> Literal["loosened on the service", "loosens protection"]:
     """Return the name of the part of changes that loosen protection, or all undo what somebody loosened by hand."""
     return "loosened on the service" if all(map(undoes_loosening, changes)) else "loosens protection"
 

@@ -202,7 +202,9 @@ def kinds_of_plan(document: RunDocument) -> tuple[CardKind, ...]:
     loosening = [change for change in document.changes if loosens(change)]
     if not loosening:
         return PLAN_CARDS
-    headings = {kind.name: f"Other {kind.heading.lower()}" for kind in PLAN_CARDS if kind.name in ACTIONS}
+    headings: dict[str, str] = {
+        kind.name: f"Other {kind.heading.lower()}" for kind in PLAN_CARDS if kind.name in ACTIONS
+    }
     headings[LOOSENING_CARD.name] = loosening_name(loosening).capitalize()
     return tuple(replace(kind, heading=headings.get(kind.name, kind.heading)) for kind in PLAN_CARDS)
 
