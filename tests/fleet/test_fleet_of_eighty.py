@@ -215,6 +215,14 @@ def check_reports(cli_runner: CliRunner, projects: list[Plain], numbers: Numbers
     for section, action, number in metrics:
         assert int(number) == numbers.of(section=section, action=action), (section, action)
     assert sum(int(number) for *_, number in metrics) == len(numbers.changes)
+    effects = re.findall(
+        r'plan_protection_changes\{level="project",group="acme",section="\w+",effect="(\w+)"\} (\d+)',
+        report(cli_runner, "prometheus"),
+    )
+    found_effects = Counter[str]()
+    for effect, number in effects:
+        found_effects[effect] += int(number)
+    assert +found_effects == {"loosened" if by_hand else "tightens": numbers.of(effect="tightens")}
     # the table of the note
     sections = sorted({each.section for each in numbers.changes})
     for section in sections:
