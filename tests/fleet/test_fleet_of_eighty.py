@@ -300,6 +300,13 @@ def test_one_baseline_for_eighty_projects_with_three_default_branches(cli_runner
     check_reports(cli_runner, projects, numbers)
     headline = f"Tightens {len({each.path for each in numbers.changes if each.effect})} projects"
     assert report(cli_runner, "markdown").startswith(f"## {headline}. Plan: {create} to create, {update} to update, ")
+    card = json.loads(report(cli_runner, "html").partition('id="data">')[2].partition("</script>")[0])["cards"][0]
+    assert card["fields"] == [
+        ["approvals_required", None, "1"],
+        ["note", None, "branches: any, by default"],
+        ["minimum", None, "at least 1"],
+        ["effect", None, "tightens"],
+    ]
     assert f"<h1>{headline}; creates {create} objects and updates {update} objects, deletes nothing</h1>" in (
         report(cli_runner, "html")
     )
