@@ -169,13 +169,13 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
     return numbers
 
 
-def effects_once(numbers: Counter[str]) -> Mapping[str, int]:
-    """Return the numbers by effect, among numbers by word: undoing what somebody loosened tightens, and counts once."""
+def effects_once(totals_by_word: Counter[str]) -> Mapping[str, int]:
+    """Return the numbers by effect: undoing what somebody loosened tightens, and counts once."""
     return {
-        "loosens": numbers["loosens"] - numbers["tightened"],
-        "tightens": numbers["tightens"] - numbers["loosened"],
-        "loosened": numbers["loosened"],
-        "tightened": numbers["tightened"],
+        "loosens": totals_by_word["loosens"] - totals_by_word["tightened"],
+        "tightens": totals_by_word["tightens"] - totals_by_word["loosened"],
+        "loosened": totals_by_word["loosened"],
+        "tightened": totals_by_word["tightened"],
     }
 
 

@@ -226,7 +226,12 @@ def check_reports(cli_runner: CliRunner, projects: list[Plain], numbers: Numbers
     # the table of the note
     sections = sorted({each.section for each in numbers.changes})
     for section in sections:
-        cells = (numbers.of(section=section, action="create"), numbers.of(section=section, action="update"), 0, 0)
+        cells = (
+            numbers.of(section=section, action="create"),
+            numbers.of(section=section, action="update"),
+            0,
+            0,
+        )
         row = f"| `{section}` | {' | '.join(map(str, cells))} |\n"
         assert row in report(cli_runner, "markdown")
     # the tiles of the decision page
