@@ -47,7 +47,7 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    matches = match(present, [*live, *_promoted(at, present)], canonical)
+    matches = match(present, [*live, *_promoted(at, present)], canonical, in_chains=at.part.writes.renames)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
     if at.takes_fewer:

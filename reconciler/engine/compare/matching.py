@@ -1,6 +1,7 @@
 """The matching of wanted and live objects by their names and former names: `match` returns `Matches`. Pure."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +13,13 @@ from reconciler.model.targets import Key
 
 ONE_NAME = "rename or delete the others"
 """The remedy for several objects of one name."""
+
+
+SWAP = 'exchanges its name with "{}", and nothing shows whether that has been done'
+SWAP_REMEDY = (
+    "rename one of them to a third name first, in a commit of its own; if it is done, leave `renamed_from` out"
+)
+"""The remedy for names that are exchanged in one commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,64 +147,147 @@ def by_birth(record: LiveRecord) -> tuple[datetime, int]:
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
-def match(resources: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical: Callable[[Key], Key]) -> Matches:
+def match(
+    resources: Mapping[Key, Resource],
+    live: Sequence[LiveRecord],
+    canonical: Callable[[Key], Key],
+    *,
+    in_chains: bool = False,
+) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
     Args:
         resources: the declared objects, by name.
         live: the objects that the service has.
         canonical: returns the form in which all names of one object are equal.
+        in_chains: whether an object may get a name that a live one gives up, since it is renamed too.
     """
     by_name: dict[Key, list[LiveRecord]] = {}
     for record in live:
         for name in {canonical(name) for name in record.names}:
             by_name.setdefault(name, []).append(record)
-    spellings: dict[Key, Key] = {}
-    for name in resources:
-        spellings.setdefault(canonical(name), name)
-    pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
-    matched: set[int] = set()
+    wanted: dict[Key, _Wanted] = {}
     # One object for each identity: two spellings of one name in the manifests declare the same object.
-    for key, name in spellings.items():
-        resource = resources[name]
-        namesakes = tuple(by_name.get(key, ()))
-        former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
-        renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
+    for name, resource in resources.items():
+        key = canonical(name)
+        others = (canonical(old) for old in getattr(resource, "renamed_from", ()))
+        renamed = {old: tuple(by_name[old]) for old in others if old in by_name and old != key}
+        wanted.setdefault(key, _Wanted(name, resource, tuple(by_name.get(key, ())), renamed))
+    former_names = _renames(wanted) if in_chains else {}
+    places = _places(former_names)
+    pairs, missing, conflicts = dict[Key, Pair](), dict[Key, Resource](), dict[Key, Conflict]()
+    matched: set[int] = set()
+    for key, item in wanted.items():
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
-        matched |= {id(record) for record in (*namesakes, *renamed)}
-        others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
-        ambiguity = _ambiguity(namesakes, renamed, former_names, others)
-        if ambiguity is not None:
-            conflicts[name] = Conflict(resource, *ambiguity)
-        elif namesakes:
-            pairs.append(Pair(name, resource, namesakes[0]))
-        elif renamed:
-            pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
-        else:
-            missing[name] = resource
+        matched |= {id(record) for records in (item.namesakes, *item.former.values()) for record in records}
+        if key in former_names and key not in places:
+            conflicts[item.name] = Conflict(item.resource, SWAP.format(wanted[former_names[key]].name), SWAP_REMEDY)
+            continue
+        match _found(key, item, wanted, places):
+            case Pair() as pair:
+                pairs[key] = pair
+            case Conflict() as conflict:
+                conflicts[item.name] = conflict
+            case _:
+                missing[item.name] = item.resource
     unmatched = tuple(record for record in live if id(record) not in matched)
-    return Matches(tuple(pairs), missing, conflicts, unmatched)
+    # A name has to be free before another object can get it.
+    ordered = tuple(pairs[key] for key in sorted(pairs, key=lambda key: places.get(key, 0)))
+    return Matches(ordered, missing, conflicts, unmatched)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A wanted object, and the live ones that it may be.
+
+    Attributes:
+        name: the wanted name.
+        resource: the declared fields.
+        namesakes: the live objects with that name.
+        former: the live objects with each of its former names that any has.
+    """
+
+    name: Key
+    resource: Resource
+    namesakes: tuple[LiveRecord, ...]
+    former: Mapping[Key, tuple[LiveRecord, ...]]
+
+
+def _renames(wanted: Mapping[Key, _Wanted]) -> Mapping[Key, Key]:
+    """Return the objects that are renamed, or exchange their names, each with its former name.
+
+    An object is, if it has one former name, which is no other's, its own is free or is given up by another, and no
+    object keeps the former one.
+    """
+    former = {
+        key: next(iter(item.former))
+        for key, item in wanted.items()
+        if len(item.former) == 1 and len(item.namesakes) <= 1
+    }
+    while True:
+        given_up = Counter(former.values())
+        staying = {
+            key
+            for key, old in former.items()
+            if given_up[old] > 1
+            or (wanted[key].namesakes and key not in given_up)
+            or (old in wanted and old not in former)
+        }
+        if not staying:
+            return former
+        former = {key: old for key, old in former.items() if key not in staying}
+
+
+def _places(former: Mapping[Key, Key]) -> Mapping[Key, int]:
+    """Return for each renamed object how many others must be renamed before; none for those that exchange their names.
+
+    Args:
+        former: see `_renames`.
+    """
+    places = dict.fromkeys(former.keys() - set(former.values()), 0)
+    ready = list(places)
+    while ready:
+        key = ready.pop()
+        if former[key] in former:
+            places[former[key]] = places[key] + 1
+            ready.append(former[key])
+    return places
+
+
+def _found(key: Key, item: _Wanted, wanted: Mapping[Key, _Wanted], places: Mapping[Key, int]) -> Pair | Conflict | None:
+    """Return the live object that a wanted one is, or the reason why that is not clear; None if there is none.
+
+    Args:
+        key: the canonical name of the wanted object.
+        item: the wanted object.
+        wanted: all of them, by canonical name.
+        places: see `_places`.
+    """
+    namesakes = () if key in places else item.namesakes
+    kept = [old for old in item.former if old in wanted and old not in places]
+    # Its object has been renamed: the former name is that of another one since.
+    former = {} if namesakes and kept == [*item.former] else item.former
+    if former and kept:
+        reason = f'the former name "{wanted[kept[0]].name}" is that of another declared one'
+        return Conflict(item.resource, reason, "leave it out of `renamed_from`, or leave that one out")
+    renamed = tuple(record for records in former.values() for record in records)
+    if len(namesakes) + len(renamed) > 1:
+        return Conflict(item.resource, *_ambiguity(namesakes, renamed, [old[0].names[0] for old in former.values()]))
+    if namesakes:
+        return Pair(item.name, item.resource, namesakes[0])
+    return Pair(item.name, item.resource, renamed[0], renamed[0].names[0]) if renamed else None
 
 
 def _ambiguity(
-    namesakes: tuple[LiveRecord, ...],
-    renamed_records: Sequence[LiveRecord],
-    former_names: Sequence[Key],
-    other_names: Sequence[Key],
-) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
-    """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
+    namesakes: tuple[LiveRecord, ...], renamed_records: Sequence[LiveRecord], former_names: Sequence[Key]
+) -> tuple[str, str, tuple[LiveRecord, ...]]:
+    """Return reason, remedy and namesakes of a `Conflict`.
 
     Args:
         namesakes: the live objects with its name.
         renamed_records: the live objects with its former names.
         former_names: the former names that live objects have.
-        other_names: the former names that are names of other wanted objects.
     """
-    if other_names:
-        reason = f'the former name "{other_names[0]}" is that of another declared one'
-        return reason, "leave it out of `renamed_from`, or leave that one out", ()
-    if len(namesakes) + len(renamed_records) <= 1:
-        return None
     if not renamed_records:
         return too_many_objects(namesakes), ONE_NAME, namesakes
     former = ", ".join(f'"{old}"' for old in former_names)
