@@ -74,7 +74,7 @@ def compared(run: Run) -> Planned:
     _warn(moves(roster.follow_moves()))
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
-    live = replace(live, absences=absences.by_part)
+    live = replace(live, recorded=absences.recorded)
     # A target that has moved has no unread parts by now, so that no request looks for their cause.
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
     obstacles = find_obstacles(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))

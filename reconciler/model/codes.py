@@ -84,6 +84,7 @@ CODES: Mapping[str, Code] = {
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
     "effect": Code("effect on protection", separates=True),
+    "renamed": Code("rename on the service", separates=True),
     "hint": Code("hint", separates=True),
     "at_least": Code("minimum", separates=True),
     "unused_names": Code("former name that nothing has", separates=True),

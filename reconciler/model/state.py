@@ -203,6 +203,24 @@ PartAddress = tuple[Target, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the inventory says of the live objects of a part, as far as history proves it.
+
+    Attributes:
+        let_go: the objects that are no longer declared, by ID, each with the commit that declared it.
+        renamed: the IDs of the objects that somebody has renamed on the service, by identity of their declared names.
+        unproved: by identity of the declared name, why it is not certain that an object in `renamed` is the same.
+    """
+
+    let_go: Mapping[int, str] = field(default_factory=dict)
+    renamed: Mapping[Key, int] = field(default_factory=dict)
+    unproved: Mapping[Key, str] = field(default_factory=dict)
+
+
+NOTHING_RECORDED = Recorded()
+
+
+@dataclass(frozen=True, slots=True)
 class LiveState:
     """The declared parts as the service shows them, and the IDs that were looked up.
 
@@ -215,8 +233,7 @@ class LiveState:
             planned for a reason; their parts are empty.
         archives: the paths of the groups that are there and that documents create from archives, which may still
             arrive, by `Target.identity`.
-        absences: the objects that are no longer declared and that the inventory lets go, by their ID, each with the
-            commit that declared it.
+        recorded: what the inventory says of the objects of each part.
     """
 
     parts: Mapping[PartAddress, LivePart]
@@ -225,7 +242,7 @@ class LiveState:
     names: Mapping[Vocabulary, Known | Obstacle] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)
-    absences: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
+    recorded: Mapping[PartAddress, Recorded] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:
         """Return the creation of the target with a path; None if it is not created."""

@@ -1,5 +1,7 @@
 """Matching wanted and live objects by name, on plain values."""
 
+from typing import Any
+
 from reconciler.engine.compare.matching import match
 from reconciler.model.resource import Item, LiveRecord, Resource
 from reconciler.model.targets import Key
@@ -13,7 +15,7 @@ def folded(name: Key) -> Key:
     return name.casefold() if isinstance(name, str) else name
 
 
-def matched(wanted: dict[Key, Resource], *live: LiveRecord, in_chains: bool = False) -> dict[str, list[object]]:
+def matched(wanted: dict[Key, Resource], *live: LiveRecord, in_chains: bool = False) -> dict[str, list[Any]]:
     matches = match(wanted, live, folded, in_chains=in_chains)
     return {
         "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
@@ -95,7 +97,7 @@ def test_each_object_of_a_chain_gets_the_name_that_another_gives_up_and_that_one
         "leftover": [],
         "conflicts": [],
     }
-    assert [conflict[0] for conflict in matched(wanted, *live)["conflicts"]] == ["B", "D"]
+    assert [name for name, *_ in matched(wanted, *live)["conflicts"]] == ["B", "D"]
 
 
 def test_what_may_be_one_of_two_objects_is_no_chain() -> None:

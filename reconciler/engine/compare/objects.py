@@ -70,6 +70,9 @@ UNCOVERABLE = (
 )
 
 
+RENAMED_BY_HAND = "somebody renamed it on the service"
+
+
 NO_FIELDS = Resource()
 """No field."""
 
@@ -186,6 +189,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         as_read(record),
         pair.former,
         notes=(
+            *([Note("renamed", RENAMED_BY_HAND)] if is_renamed and at.was_renamed(name) else ()),
             *hints(_origin_of(record), remark, *ids.remarks),
             *minimum_notes(difference.after, at.at_least(name)),
             *pages(at.part.page_of(record)),
@@ -391,13 +395,13 @@ def _promotion_conflict(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | 
     if taker is None:
         return None
     reason = f'{taker.where.target} takes over "{pair.former}" in this plan, which leaves none to rename'
-    return Obstacle(at.address(pair.name), reason, "leave `renamed_from` out")
+    return Obstacle(at.address(pair.name), reason, "" if at.was_renamed(pair.name) else "leave `renamed_from` out")
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
     """Return a problem for each differing field that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
-    if pair.former is not None:
+    if pair.former is not None and not at.was_renamed(pair.name):
         remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
     elif at.section.prune:
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"

@@ -11,7 +11,7 @@ from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Single
 from reconciler.model.item import Finding
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Objects
-from reconciler.model.state import LiveState, PartAddress, Section
+from reconciler.model.state import NOTHING_RECORDED, LiveState, PartAddress, Recorded, Section
 from reconciler.model.targets import Address, Key
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
@@ -62,7 +62,16 @@ class DeclaredPart(Generic[PartType]):
     def declared_until(self, record: LiveRecord) -> str:
         """Return the last commit that declared a forgotten object; empty for other objects."""
         number = None if record.below else record.id
-        return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
+        return "" if number is None else self.recorded.let_go.get(number, "")
+
+    def was_renamed(self, name: Key) -> bool:
+        """Return whether somebody has renamed a declared object on the service."""
+        return isinstance(self.part, Collection) and self.part.identity(name) in self.recorded.renamed
+
+    @property
+    def recorded(self) -> Recorded:
+        """What the inventory says of the part's objects."""
+        return self.live.recorded.get(self.place, NOTHING_RECORDED)
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Finding:
         """Return a problem of an object, or of the part as a whole."""
