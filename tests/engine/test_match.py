@@ -110,14 +110,12 @@ def test_what_may_be_one_of_two_objects_is_no_chain() -> None:
 
     assert conflicts(found(2, "B")) == [("C", another, 0)]
     assert conflicts(found(1, "A"), found(2, "B"), found(3, "C")) == [("B", both.format('"A"'), 0)]
-    swap: dict[Key, Resource] = {"A": Item(renamed_from=("B",)), "B": Item(renamed_from=("A",))}
-    exchanges = 'exchanges its name with "{}", and nothing shows whether that has been done'
-    assert conflicts(found(1, "A"), found(2, "B"), wanted=swap) == [
-        ("A", exchanges.format("B"), 0),
-        ("B", exchanges.format("A"), 0),
+    shared: dict[Key, Resource] = {**chain, "D": Item(renamed_from=("B",))}
+    assert conflicts(found(1, "A"), found(2, "B"), wanted=shared) == [
+        ("B", both.format('"A"'), 0),
+        ("C", another, 0),
+        ("D", another, 0),
     ]
-    swap["C"] = Item(renamed_from=("A",))
-    assert conflicts(found(1, "A"), found(2, "B"), wanted=swap) == [("C", another.replace('"B"', '"A"'), 0)]
     joined: dict[Key, Resource] = {"B": Item(renamed_from=("A", "Z")), "C": Item(renamed_from=("B",))}
     assert conflicts(found(1, "A"), found(2, "B"), found(3, "Z"), wanted=joined) == [
         ("B", both.format('"A", "Z"'), 0),

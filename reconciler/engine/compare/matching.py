@@ -15,13 +15,6 @@ ONE_NAME = "rename or delete the others"
 """The remedy for several objects of one name."""
 
 
-SWAP = 'exchanges its name with "{}", and nothing shows whether that has been done'
-SWAP_REMEDY = (
-    "rename one of them to a third name first, in a commit of its own; if it is done, leave `renamed_from` out"
-)
-"""The remedy for names that are exchanged in one commit."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A wanted object and its live object.
@@ -173,16 +166,12 @@ def match(
         others = (canonical(old) for old in getattr(resource, "renamed_from", ()))
         renamed = {old: tuple(by_name[old]) for old in others if old in by_name and old != key}
         wanted.setdefault(key, _Wanted(name, resource, tuple(by_name.get(key, ())), renamed))
-    former_names = _renames(wanted) if in_chains else {}
-    places = _places(former_names)
+    places = _places(_renames(wanted)) if in_chains else {}
     pairs, missing, conflicts = dict[Key, Pair](), dict[Key, Resource](), dict[Key, Conflict]()
     matched: set[int] = set()
     for key, item in wanted.items():
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
         matched |= {id(record) for records in (item.namesakes, *item.former.values()) for record in records}
-        if key in former_names and key not in places:
-            conflicts[item.name] = Conflict(item.resource, SWAP.format(wanted[former_names[key]].name), SWAP_REMEDY)
-            continue
         match _found(key, item, wanted, places):
             case Pair() as pair:
                 pairs[key] = pair
@@ -214,7 +203,7 @@ class _Wanted:
 
 
 def _renames(wanted: Mapping[Key, _Wanted]) -> Mapping[Key, Key]:
-    """Return the objects that are renamed, or exchange their names, each with its former name.
+    """Return the objects that are renamed, each with its former name.
 
     An object is, if it has one former name, which is no other's, its own is free or is given up by another, and no
     object keeps the former one.
@@ -239,7 +228,7 @@ def _renames(wanted: Mapping[Key, _Wanted]) -> Mapping[Key, Key]:
 
 
 def _places(former: Mapping[Key, Key]) -> Mapping[Key, int]:
-    """Return for each renamed object how many others must be renamed before; none for those that exchange their names.
+    """Return for each renamed object how many others must be renamed before it.
 
     Args:
         former: see `_renames`.
