@@ -83,8 +83,8 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
         )
         judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
         targets.append(judged.adding(*kept, *others))
-    found = (*planned.absences.deletions, *planned.absences.renames)
-    absent = tuple(line.key for line in found if line.key in changed)
+    lines = (*planned.absences.deletions, *planned.absences.renames)
+    absent = tuple(line.key for line in lines if line.key in changed)
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
 
 

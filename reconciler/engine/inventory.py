@@ -99,24 +99,24 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
         remarks = (*remarks, *departed)
     keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
-    found = _recorded(deletions, {**renamed, **several}, unproved)
-    recorded = {(places[part], *part[1:]): facts for part, facts in found.items()}
+    facts_by_part = _recorded(deletions, {**renamed, **several}, unproved)
+    recorded = {(places[part], *part[1:]): facts for part, facts in facts_by_part.items()}
     return Absences(deletions, renames, recorded, keeping_targets, remarks, frozenset(proved.asked))
 
 
 def _recorded(
-    deletions: Iterable[ObjectLine], renamed: Mapping[ObjectKey, Key], unproved: Mapping[ObjectKey, str]
+    deletions: Iterable[ObjectLine], names_by_key: Mapping[ObjectKey, Key], unproved: Mapping[ObjectKey, str]
 ) -> dict[tuple[str, str, str], Recorded]:
-    """Return what the inventory says of the objects, by target, section and part."""
+    """Return the facts about objects by target, section and part, as the inventory names them."""
     let_go: dict[tuple[str, str, str], dict[int, str]] = {}
     ids: dict[tuple[str, str, str], dict[Key, int]] = {}
     uncertain: dict[tuple[str, str, str], dict[Key, str]] = {}
     for line in deletions:
         let_go.setdefault(line.key[:3], {})[line.id] = line.at
-    for key, name in renamed.items():
+    for key, name in names_by_key.items():
         ids.setdefault(key[:3], {})[name] = key[3]
     for key, reason in unproved.items():
-        uncertain.setdefault(key[:3], {})[renamed[key]] = reason
+        uncertain.setdefault(key[:3], {})[names_by_key[key]] = reason
     parts = let_go.keys() | ids.keys()
     return {part: Recorded(let_go.get(part, {}), ids.get(part, {}), uncertain.get(part, {})) for part in parts}
 

@@ -401,16 +401,16 @@ def _single_former_name(item_value: Any) -> str:
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def _circle_errors(former: Mapping[str, str]) -> Iterator[Diagnostic]:
+def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
 
     What is live does not show whether such names have been exchanged already.
     """
-    for key, old in former.items():
+    for key, old in former_by_item.items():
         name, others = old, {key}
-        while name in former and name not in others:
+        while name in former_by_item and name not in others:
             others.add(name)
-            name = former[name]
+            name = former_by_item[name]
         if name == key != old:
             message = f"`{old}` and `{key}` exchange names: rename one to a third name first, in a commit of its own"
             yield Diagnostic((key, OLD_NAMES), message, value=old)

@@ -240,17 +240,17 @@ def _by_part(inventory: Inventory) -> Mapping[tuple[str, str, str], Sequence[Obj
     return lines
 
 
-def _renamed(part: PartNow, lines: Iterable[ObjectLine]) -> dict[ObjectKey, Key]:
+def _renamed(part_state: PartNow, lines: Iterable[ObjectLine]) -> dict[ObjectKey, Key]:
     """Return those of a part's objects whose name is declared and not live, each with the name of its item."""
-    if part.live is None or part.by_id:
+    if part_state.live is None or part_state.by_id:
         return {}
-    shown = frozenset[Key]().union(*part.live.values())
-    live = {part.wanted[name] for name in shown if name in part.wanted}
-    named = ((line, part.wanted.get(part.identity(line.name))) for line in lines)
+    shown = frozenset[Key]().union(*part_state.live.values())
+    live = {part_state.wanted[name] for name in shown if name in part_state.wanted}
+    named = ((line, part_state.wanted.get(part_state.identity(line.name))) for line in lines)
     return {
         line.key: name
         for line, name in named
-        if name is not None and name not in live and line.id in part.live and line.id not in part.declared
+        if name is not None and name not in live and line.id in part_state.live and line.id not in part_state.declared
     }
 
 

@@ -15,7 +15,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
 from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.state import Reference
+from reconciler.model.state import Recorded, Reference
 from reconciler.model.targets import Key
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
@@ -50,11 +50,12 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    if at.part.writes.renames:
-        called = _present_names(at, live)
+    recorded = at.recorded
+    if recorded.renamed and at.part.writes.renames:
+        called = _present_names(recorded, live)
         present = {name: _with_former_name(resource, called.get(canonical(name))) for name, resource in present.items()}
     matches = match(present, [*live, *_promoted(at, present)], canonical, in_chains=at.part.writes.renames)
-    if at.recorded.unproved:
+    if recorded.unproved:
         matches = _without_unproved(at, matches)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
@@ -74,10 +75,10 @@ def plan_collection(
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
 
 
-def _present_names(at: DeclaredPart[Collection], live: Sequence[LiveRecord]) -> Mapping[Key, Key]:
+def _present_names(recorded: Recorded, live: Sequence[LiveRecord]) -> Mapping[Key, Key]:
     """Return the names of the objects that somebody has renamed on the service, by identity of the declared ones."""
     by_id = {record.id: record.names[0] for record in live}
-    return {name: by_id[number] for name, number in at.recorded.renamed.items()}
+    return {name: by_id[number] for name, number in recorded.renamed.items()}
 
 
 def _with_former_name(resource: Resource, name: Key | None) -> Resource:
@@ -145,7 +146,6 @@ def plan_matches(
     wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
     kept_names = {_loosely(record.names[0]): record.names[0] for record in matches.unmatched}
-    present_names = _present_names(at, live)
     if at.part.has_siblings:
         deleted = frozenset(id(record) for record in matches.unwanted if not at.exceptions.whole(record.names))
         siblings, matches = with_siblings(at, matches, live)
@@ -157,7 +157,7 @@ def plan_matches(
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
     left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
-        *(_with_other_name(at.part, step, kept_names, present_names) for step in creations),
+        *(_with_other_name(at, step, kept_names, live) for step in creations),
         *updates,
         *_plan_conflicts(at, matches),
         *_plan_unmatched(at, matches),
@@ -265,23 +265,23 @@ def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[
 
 
 def _with_other_name(
-    part: Collection, step: Step, kept_names: Mapping[str, Key], present_names: Mapping[Key, Key]
+    at: DeclaredPart[Collection], step: Step, kept_names: Mapping[str, Key], live: Sequence[LiveRecord]
 ) -> Step:
     """Return a step, with a hint on a creation if a kept object has a similar name, or had this one.
 
     Args:
-        part: the collection.
+        at: the collection.
         step: of an object that does not exist.
         kept_names: the names of the kept objects, by `_loosely`.
-        present_names: see `_present_names`.
+        live: see `without_own_project`.
     """
     if not isinstance(step, Create) or step.address.name is None:
         return step
-    hint = ""
+    hint, identity = "", at.part.identity(step.address.name)
     if _loosely(step.address.name) in kept_names:
         hint = NEAR_MISS.format(ascii(kept_names[_loosely(step.address.name)]))
-    elif part.identity(step.address.name) in present_names:
-        hint = OTHER_NAME.format(present_names[part.identity(step.address.name)])
+    elif identity in at.recorded.renamed:
+        hint = OTHER_NAME.format(_present_names(at.recorded, live)[identity])
     return replace(step, notes=(*step.notes, *hints(hint)))
 
 

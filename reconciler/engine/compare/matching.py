@@ -159,127 +159,90 @@ def match(
     for record in live:
         for name in {canonical(name) for name in record.names}:
             by_name.setdefault(name, []).append(record)
-    wanted: dict[Key, _Wanted] = {}
-    # One object for each identity: two spellings of one name in the manifests declare the same object.
-    for name, resource in resources.items():
-        key = canonical(name)
-        others = (canonical(old) for old in getattr(resource, "renamed_from", ()))
-        renamed = {old: tuple(by_name[old]) for old in others if old in by_name and old != key}
-        wanted.setdefault(key, _Wanted(name, resource, tuple(by_name.get(key, ())), renamed))
-    places = _places(_renames(wanted)) if in_chains else {}
+    spellings: dict[Key, Key] = {}
+    for name in resources:
+        spellings.setdefault(canonical(name), name)
+    former_names = {
+        key: [old for old in map(canonical, getattr(resources[name], "renamed_from", ())) if old in by_name]
+        for key, name in spellings.items()
+    }
+    queue = _queue({key: len(by_name.get(key, ())) for key in spellings}, former_names) if in_chains else {}
     pairs, missing, conflicts = dict[Key, Pair](), dict[Key, Resource](), dict[Key, Conflict]()
     matched: set[int] = set()
-    for key, item in wanted.items():
+    # One object for each identity: two spellings of one name in the manifests declare the same object.
+    for key, name in spellings.items():
+        resource, olds = resources[name], former_names[key]
+        others = [old for old in olds if old in spellings and old not in queue]
+        namesakes = () if key in queue else tuple(by_name.get(key, ()))
+        if namesakes and others == olds:
+            olds = others = []  # the object was renamed before: another one has its former name since
+        renamed = tuple(record for old in olds for record in by_name[old])
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
-        matched |= {id(record) for records in (item.namesakes, *item.former.values()) for record in records}
-        match _found(key, item, wanted, places):
-            case Pair() as pair:
-                pairs[key] = pair
-            case Conflict() as conflict:
-                conflicts[item.name] = conflict
-            case _:
-                missing[item.name] = item.resource
+        matched |= {id(record) for record in (*namesakes, *renamed)}
+        ambiguity = _ambiguity(namesakes, renamed, [spellings[other] for other in others])
+        if ambiguity is not None:
+            conflicts[name] = Conflict(resource, *ambiguity)
+        elif namesakes:
+            pairs[key] = Pair(name, resource, namesakes[0])
+        elif renamed:
+            pairs[key] = Pair(name, resource, renamed[0], renamed[0].names[0])
+        else:
+            missing[name] = resource
     unmatched = tuple(record for record in live if id(record) not in matched)
     # A name has to be free before another object can get it.
-    ordered = tuple(pairs[key] for key in sorted(pairs, key=lambda key: places.get(key, 0)))
+    ordered = tuple(pairs[key] for key in sorted(pairs, key=lambda key: queue.get(key, 0)))
     return Matches(ordered, missing, conflicts, unmatched)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A wanted object, and the live ones that it may be.
+def _queue(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequence[Key]]) -> Mapping[Key, int]:
+    """Return the objects that are renamed, each with the number of those that give their names up before it.
 
-    Attributes:
-        name: the wanted name.
-        resource: the declared fields.
-        namesakes: the live objects with that name.
-        former: the live objects with each of its former names that any has.
+    An object is renamed, if it has one former name, which is no other's, its own is free or is given up, and no object
+    keeps the former one. Those that exchange their names in a circle are not.
+
+    Args:
+        namesake_counts: of live objects with each wanted name.
+        old_names: the former names that live objects have, by wanted name.
     """
-
-    name: Key
-    resource: Resource
-    namesakes: tuple[LiveRecord, ...]
-    former: Mapping[Key, tuple[LiveRecord, ...]]
-
-
-def _renames(wanted: Mapping[Key, _Wanted]) -> Mapping[Key, Key]:
-    """Return the objects that are renamed, each with its former name.
-
-    An object is, if it has one former name, which is no other's, its own is free or is given up by another, and no
-    object keeps the former one.
-    """
-    former = {
-        key: next(iter(item.former))
-        for key, item in wanted.items()
-        if len(item.former) == 1 and len(item.namesakes) <= 1
-    }
-    while True:
+    former = {key: olds[0] for key, olds in old_names.items() if len(olds) == 1 and namesake_counts[key] <= 1}
+    staying: set[Key] = {*former}
+    while staying:
         given_up = Counter(former.values())
         staying = {
             key
             for key, old in former.items()
             if given_up[old] > 1
-            or (wanted[key].namesakes and key not in given_up)
-            or (old in wanted and old not in former)
+            or (namesake_counts[key] and key not in given_up)
+            or (old in namesake_counts and old not in former)
         }
-        if not staying:
-            return former
         former = {key: old for key, old in former.items() if key not in staying}
-
-
-def _places(former: Mapping[Key, Key]) -> Mapping[Key, int]:
-    """Return for each renamed object how many others must be renamed before it.
-
-    Args:
-        former: see `_renames`.
-    """
-    places = dict.fromkeys(former.keys() - set(former.values()), 0)
-    ready = list(places)
+    queue: dict[Key, int] = {}
+    ready = former.keys() - set(former.values())
     while ready:
-        key = ready.pop()
-        if former[key] in former:
-            places[former[key]] = places[key] + 1
-            ready.append(former[key])
-    return places
-
-
-def _found(key: Key, item: _Wanted, wanted: Mapping[Key, _Wanted], places: Mapping[Key, int]) -> Pair | Conflict | None:
-    """Return the live object that a wanted one is, or the reason why that is not clear; None if there is none.
-
-    Args:
-        key: the canonical name of the wanted object.
-        item: the wanted object.
-        wanted: all of them, by canonical name.
-        places: see `_places`.
-    """
-    namesakes = () if key in places else item.namesakes
-    kept = [old for old in item.former if old in wanted and old not in places]
-    # Its object has been renamed: the former name is that of another one since.
-    former = {} if namesakes and kept == [*item.former] else item.former
-    if former and kept:
-        reason = f'the former name "{wanted[kept[0]].name}" is that of another declared one'
-        return Conflict(item.resource, reason, "leave it out of `renamed_from`, or leave that one out")
-    renamed = tuple(record for records in former.values() for record in records)
-    if len(namesakes) + len(renamed) > 1:
-        return Conflict(item.resource, *_ambiguity(namesakes, renamed, [old[0].names[0] for old in former.values()]))
-    if namesakes:
-        return Pair(item.name, item.resource, namesakes[0])
-    return Pair(item.name, item.resource, renamed[0], renamed[0].names[0]) if renamed else None
+        queue |= dict.fromkeys(ready, len(queue))
+        ready = {former[key] for key in ready} & former.keys()
+    return queue
 
 
 def _ambiguity(
-    namesakes: tuple[LiveRecord, ...], renamed_records: Sequence[LiveRecord], former_names: Sequence[Key]
-) -> tuple[str, str, tuple[LiveRecord, ...]]:
-    """Return reason, remedy and namesakes of a `Conflict`.
+    namesakes: tuple[LiveRecord, ...], renamed_records: Sequence[LiveRecord], other_names: Sequence[Key]
+) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
+    """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
     Args:
         namesakes: the live objects with its name.
         renamed_records: the live objects with its former names.
-        former_names: the former names that live objects have.
+        other_names: the former names that are names of other wanted objects.
     """
+    if other_names:
+        reason = f'the former name "{other_names[0]}" is that of another declared one'
+        return reason, "leave it out of `renamed_from`, or leave that one out", ()
+    if len(namesakes) + len(renamed_records) <= 1:
+        return None
     if not renamed_records:
         return too_many_objects(namesakes), ONE_NAME, namesakes
-    former = ", ".join(f'"{old}"' for old in former_names)
+    former_names = dict.fromkeys(f'"{record.names[0]}"' for record in renamed_records)
+    former = ", ".join(former_names)
     if not namesakes:
         return (
             too_many_objects(renamed_records, f"the former name{'s' * (len(former_names) > 1)} {former}"),

@@ -30,6 +30,7 @@ class DeclaredPart(Generic[PartType]):
         exceptions: the section's exceptions that have not expired.
         earlier: the earlier changes of the plan.
         siblings: the objects of the collection, if objects can refer to others of it.
+        recorded: what the inventory says of the objects.
     """
 
     section: Section
@@ -40,6 +41,7 @@ class DeclaredPart(Generic[PartType]):
     exceptions: PartExceptions = NO_EXCEPTIONS
     earlier: Earlier = NOTHING_EARLIER
     siblings: Siblings = NO_SIBLINGS
+    recorded: Recorded = NOTHING_RECORDED
 
     @property
     def place(self) -> PartAddress:
@@ -67,11 +69,6 @@ class DeclaredPart(Generic[PartType]):
     def was_renamed(self, name: Key) -> bool:
         """Return whether somebody has renamed a declared object on the service."""
         return isinstance(self.part, Collection) and self.part.identity(name) in self.recorded.renamed
-
-    @property
-    def recorded(self) -> Recorded:
-        """What the inventory says of the part's objects."""
-        return self.live.recorded.get(self.place, NOTHING_RECORDED)
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Finding:
         """Return a problem of an object, or of the part as a whole."""
