@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -96,13 +97,15 @@ def accept(
 
     The plan is empty afterwards. A value is written where it is declared: into the profile or set if all its targets
     agree, else into the target's own document, which is created if necessary. Comments and order stay. Objects that no
-    manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory.
+    manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory. A project
+    that was renamed or moved gets its new path, in its document and in the lists of sets.
 
     Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
     cannot be accepted, such as a value in a template or below a minimum, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep what they break.
+    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep what they break. New
+    paths are written as well, unless with --only-locks.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.
@@ -291,7 +294,8 @@ def _accept_drift(
             locks_bind=deferral is None,
         ) as run,
     ):
-        planned = compared(run)
+        # A project that has moved is compared where it is, as its documents declare it with the path that is accepted.
+        planned = compared(replace(run, follow_moved=True))
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in planned.obstacles

@@ -67,7 +67,9 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
         return _Excepting(drift, kinds, deferral, closed).run(drafts)
 
-    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
+    return accepted(
+        drift, files, attempt, () if deferral.only_locks else drift.held, with_paths=not deferral.only_locks
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_
 from reconciler.engine.roster import (
     ExistingTarget,
     Roster,
+    fetch_record,
     has_other_level,
     is_off,
     is_scheduled_for_deletion,
@@ -57,6 +58,7 @@ class Discovery:
         paths: the full paths of the targets that were asked for by ID.
         unknown: why the paths of others are unknown.
         parts: what was read of the projects meanwhile, and what was wanted of it.
+        present_paths: those of groups and projects that have moved, by `Target.identity` with the former path.
     """
 
     groups: Mapping[str, tuple[Member, ...] | Obstacle]
@@ -64,6 +66,7 @@ class Discovery:
     paths: Mapping[Target, str] = field(default_factory=dict)
     unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
     parts: EarlyParts = field(default_factory=dict)
+    present_paths: Mapping[Identity, str] = field(default_factory=dict)
 
     @property
     def listed(self) -> frozenset[str | int]:
@@ -173,11 +176,43 @@ def discover_members(run: Run, roster: Roster) -> Discovery:
 
 
 def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
-    """Return the manifests with all sets applied."""
-    if not (manifests.index.groups or manifests.pathless):
-        return manifests
-    listed = {group: discovery.groups[group] for group in manifests.index.groups}
-    return manifests.with_discovered(listed, discovery.paths)
+    """Return the manifests with all sets applied, and with the present paths of what has moved."""
+    if manifests.index.groups or manifests.pathless:
+        listed = {group: discovery.groups[group] for group in manifests.index.groups}
+        manifests = manifests.with_discovered(listed, discovery.paths)
+    return manifests.with_moved(discovery.present_paths)
+
+
+def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roster: Roster) -> None:
+    """Ask for each project with a document that the list of its group lacks, and that this run does not read.
+
+    It may have moved: then its document is about a project that the run would plan by its sets alone.
+
+    Args:
+        run: the request of the command.
+        manifests: with the members of groups.
+        discovery: the projects of groups.
+        roster: the service.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    listed = discovery.listed
+    lists = {group.casefold() for group, members in discovery.groups.items() if not isinstance(members, Obstacle)}
+    selected = select(manifests.desired, run.scope.selection, partly=True).targets if _plans_all_selected(run) else ()
+    read = {declared.target for declared in selected if declared.sections}
+    lacking = [
+        declared.target
+        for declared in manifests.desired.targets
+        if declared.target.level is Level.PROJECT
+        and isinstance(declared.target.ref, str)
+        and declared.target.identity[1] not in listed
+        and declared.target not in read
+        and declared.creation is None
+        and missing_group(declared.target, roster.answers) is None
+        and groups_around(declared.target.ref, lists)
+    ]
+    ask_each(lambda target, reader: answer_or_error(lambda: fetch_record(target, reader)), lacking, roster)
 
 
 def with_default_branches(
@@ -270,9 +305,15 @@ def _missing_groups(
     return missing
 
 
+def _plans_all_selected(run: Run) -> bool:
+    """Return whether a run plans all targets that are selected by name, label and section."""
+    scope = run.scope
+    return run.past is None and not scope.since_applied and scope.shard is None and scope.failed is None
+
+
 def _prefetch(run: Run, group_paths: Iterable[str]) -> Prefetch | None:
     """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
-    if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
+    if not _plans_all_selected(run):
         return None
     none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in group_paths}
 

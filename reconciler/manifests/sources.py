@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -343,12 +343,21 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One document of a file: its number in the file, from 0, the line of its content, from 1, and its plain value."""
+    """One document of a file.
+
+    Attributes:
+        source: the file.
+        number: its number in the file, from 0.
+        line: of its content, from 1.
+        value: its plain value.
+        former: the paths in the text where the value has others, since a group or project has moved; by their steps.
+    """
 
     source: Source
     number: int
     line: int
     value: Any
+    former: Mapping[Steps, str] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:

@@ -69,6 +69,7 @@ class DesiredTarget:
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
         path: its full path, as far as it is known, also where the target is given by ID.
+        former_paths: the paths by which documents still name it, since it has moved; by place, as `path:line`.
         exceptions: the accepted deviations, expired ones included.
         listed: what a list of projects shows of it; None where none was read.
         creation: what to create if it does not exist; None if that is a problem.
@@ -82,6 +83,7 @@ class DesiredTarget:
     origin: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     path: str | None = field(default=None, compare=False)
+    former_paths: Mapping[str, str] = field(default_factory=dict, compare=False)
     exceptions: tuple[DeclaredException, ...] = ()
     listed: Listed | None = field(default=None, compare=False)
     creation: Creation | None = None

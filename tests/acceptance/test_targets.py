@@ -188,12 +188,12 @@ group acme/old
 ! group acme/old: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path
 project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
-project acme/old/moved
-! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
+project acme/renamed/moved
+! project acme/renamed/moved: declared by its former path acme/old/moved (manifests/all.yaml:N); write the new path there (`accept` does), or add --follow-moved
 Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
-project acme/old/moved
+project acme/renamed/moved
 + milestone "a" done
 Applied: 1 created. 6 requests made.
 """

@@ -474,24 +474,16 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     patient.project("old/api", "milestones: {one: {}}")
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
-    where = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
+    where = (
+        "declared by its former path old/api (manifests/all.yaml:3); write the new path there (`accept` does), or add "
+        "--follow-moved"
+    )
     assert (done.code, done.err) == (3, "project old/api has moved to acme/api (ID 100)\n")
-    assert told(done.out) == [
-        "project old/api",
-        f"  error    project                                   {where}",
-        "  error    milestones                                read: yes, write: no",
-    ]
+    assert told(done.out) == ["project acme/api", f"  error    project                                   {where}"]
     following = patient.ask("--follow-moved")
     assert following.code == 0
     reading = patient.ask("--read-only")
-    assert (reading.code, told(reading.out)) == (
-        0,
-        [
-            "project old/api",
-            f"  warning  project                                   {where}",
-            "  ok       milestones                                read: yes, write: not asked",
-        ],
-    )
+    assert (reading.code, told(reading.out)) == (3, told(done.out))
 
 
 def test_the_user_is_a_target_too_and_an_odd_record_explains_nothing(patient: Patient) -> None:
