@@ -92,11 +92,9 @@ def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
     """Return the parts in which a document is shown.
 
     With `--since REV`: the differences of the change, then the others, by their causes. In the report of a canary: its
-    targets, then all other targets. A report leaves out targets that were in order.
+    targets, then all other targets.
     """
     items = [item for item in document.items if not is_about_run(item)]
-    if not document.is_plan:
-        items = [item for item in items if target_of(item) in document.eventful]
     if document.since and document.is_plan:
         return tuple(_by_source(items))
     if document.canary is None:

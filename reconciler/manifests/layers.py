@@ -519,6 +519,11 @@ class Stack:
         """Whether a layer has the placeholder of the default branch."""
         return any(DEFAULT_BRANCH in layer.placeholders for layer in self.layers)
 
+    def awaits_default_branch(self, section: str) -> bool:
+        """Return whether a section declares an object by the name of the default branch, which is not known yet."""
+        objects = self.sections.get(section)
+        return isinstance(objects, dict) and any(f"{{{DEFAULT_BRANCH}}}" in str(name) for name in objects)
+
     def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
         """Return whether the target's own document leaves an object alone.
 

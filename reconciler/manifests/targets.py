@@ -476,7 +476,7 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
             yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
         elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
             yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
-        elif complete:
+        elif complete and not stack.awaits_default_branch(each.section):
             message = "once an apply has released this object, this line may go: no profile and no set declares it"
             yield Diagnostic(steps, message, "advice")
 

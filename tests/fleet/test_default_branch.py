@@ -312,6 +312,40 @@ def test_exceptions_match_after_it_is_filled_in(cli_runner: CliRunner) -> None:
     assert "excepted until 2999-01-01: later" in done.out
 
 
+def test_an_exception_may_name_the_default_branch_by_its_name(cli_runner: CliRunner) -> None:
+    """As `accept --until` writes it: no command warns of it; of another name, those that know the branch do."""
+    projects(cli_runner, api={"protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 30}]}]})
+    cli_runner.write("manifests/set.yaml", SET)
+    accepted = cli_runner("accept --until 2999-01-01 --target acme/api --section protected_branches --reason later")
+    assert (accepted.code, accepted.err) == (0, "1 difference excepted until 2999-01-01; 1 file written.\n")
+    document = "manifests/acme/api.yaml"
+    exception = "{section: protected_branches, item: main, fields: [allowed_to_push], until: 2999-01-01, reason: later}"
+    assert (cli_runner.folder / document).read_text() == (
+        f"apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/api\n  exceptions:\n    - {exception}\n"
+    )
+    for command in ("validate", "plan --section protected_branches"):
+        done = cli_runner(command)
+        assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("1 excepted. 3 writes to apply; 5 requests were made to plan.\n")
+    wrong = (cli_runner.folder / document).read_text().replace("item: main", "item: trunk")
+    cli_runner.write(document, wrong)
+    assert cli_runner("validate").err == ""
+    done = cli_runner("plan --section protected_branches")
+    assert f"{document}:6:43: warning: `trunk` is not declared: this exception has no effect" in done.err
+
+
+def test_no_line_may_go_that_leaves_alone_what_may_be_the_default_branch(cli_runner: CliRunner) -> None:
+    """Without the line, the set's rule would hold; offline, nobody knows whether it is the one of that name."""
+    document = (
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {unmanaged: [{%s: [main]}]}\n"
+    )
+    cli_runner.write("manifests/set.yaml", SET)
+    cli_runner.write("manifests/a.yaml", document % "protected_branches")
+    assert cli_runner("validate").out == "Valid: 2 documents: 1 project, 1 set.\n"
+    cli_runner.write("manifests/a.yaml", document % "approval_rules")
+    assert "this line may go: no profile and no set declares it" in cli_runner("validate").out
+
+
 def test_another_default_branch_gets_a_rule_and_the_former_one_stays(cli_runner: CliRunner, git: Repository) -> None:
     projects(cli_runner)
     cli_runner.write("manifests/a.yaml", DOCUMENT)

@@ -335,7 +335,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "deleted": "1",
         "created": "0",
         "updated": "1",
-        "unmanaged": "1",
+        "unmanaged": "3",
     }
     assert [card["title"] for card in cards_of(page)] == [
         'Create milestone "2026.12"',
@@ -343,7 +343,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
         'Deleted trigger token "legacy-integration"',
         'Updated milestone "2026.11"',
-        "1 unmanaged milestone",
+        "3 unmanaged milestones",
     ]
 
 
