@@ -189,13 +189,13 @@ group acme/old
 project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
 project acme/renamed/moved
-! project acme/renamed/moved: declared by its former path acme/old/moved (manifests/all.yaml:N); write the new path there (`accept` does), or add --follow-moved
+! project acme/renamed/moved: declared by its former path acme/old/moved (manifests/all.yaml:12); write the new path there (`accept` does), or add --follow-moved
 Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/renamed/moved
 + milestone "a" done
-Applied: 1 created. 6 requests made.
+Applied: 1 created. 7 requests made.
 """
 NOT_APPLICABLE = """
 project acme/sub/archived

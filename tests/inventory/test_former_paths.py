@@ -126,3 +126,20 @@ def test_the_list_keeps_what_a_project_has_that_is_declared_by_its_former_path(u
     )
     user.commit("third")
     assert user.plan() == (0, [])
+
+
+@pytest.mark.untraced
+def test_a_project_that_was_followed_proves_what_it_declared_by_its_former_path(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    renamed(user, "acme/api", "acme/new")
+    moved = "project acme/api has moved to acme/new (ID 100)"
+    assert user.apply("--follow-moved")[0] == 0
+    assert [line["path"] for line in user.inventory() if "path" in line] == ["acme/api"]
+    user.milestones("a")
+    user.commit("second")
+    deletion = ["project acme/new", '  - milestone "b"     removed from the manifests since <first>']
+    assert user.plan("--follow-moved") == (0, [*deletion, moved])
+    user.milestones("a", path="acme/new")
+    user.commit("third")
+    assert user.plan() == (0, deletion)
