@@ -9,6 +9,7 @@ from reconciler.document.document import RunDocument
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     ACTIONS,
+    Change,
     Create,
     Delete,
     Finding,
@@ -123,11 +124,20 @@ def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
         return (document_part,)
     # by identity: two deletions of one name are equal
     first = {*map(id, loosening)}
-    is_by_hand = all("loosened" in effect_verbs(change) for change in loosening)
     return (
-        DocumentPart("loosened on the service" if is_by_hand else "loosens protection", loosening),
+        DocumentPart(loosening_name(loosening), loosening),
         DocumentPart("all else", [item for item in document_part.items if id(item) not in first]),
     )
+
+
+def loosening_name(changes: Iterable[Change]) -> Literal["loosened on the service", "loosens protection"]:
+    """Return the name of the part of changes that loosen protection, or all undo what somebody loosened by hand."""
+    return "loosened on the service" if all(map(undoes_loosening, changes)) else "loosens protection"
+
+
+def undoes_loosening(change: Change) -> bool:
+    """Return whether a change undoes one by hand that loosened protection."""
+    return "loosened" in effect_verbs(change)
 
 
 def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
