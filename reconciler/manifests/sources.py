@@ -319,7 +319,7 @@ def read_mapping(source: Source) -> dict[str, Any]:
         raise ManifestErrors(reading.errors)
     values = reading.values or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
-        raise ManifestErrors([located(source.path, "holds something else than one mapping of names to values")])
+        raise ManifestErrors([located(source.path, "must hold one mapping of names to values")])
     return values[0]
 
 

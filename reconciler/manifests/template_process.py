@@ -111,7 +111,7 @@ class _BoundedRange:
     def __call__(self, *args: int) -> range:
         numbers = range(*args)
         if len(numbers) > self._left:
-            raise _TooMuch(f"range() comes to more than {MOST_NUMBERS:,} numbers")
+            raise _TooMuch(f"range() gives more than {MOST_NUMBERS:,} numbers")
         self._left -= len(numbers)
         return numbers
 
@@ -157,7 +157,7 @@ class _Sandbox(SandboxedEnvironment):
         if operator == "**" and not (numbers and 0 <= right <= 64 and abs(left) < 2**64):
             raise _TooMuch("`**` takes whole numbers, and an exponent from 0 to 64")
         if operator == "*" and not numbers and max(_length(left), 1) * max(_length(right), 1) > self.longest:
-            raise _TooMuch(f"`*` comes to more than {self.longest:,} characters")
+            raise _TooMuch(f"`*` gives more than {self.longest:,} characters")
         if operator == "%" and isinstance(left, str):
             raise _TooMuch("`%` is for numbers: use the filter `format` for text")
         return super().call_binop(context, operator, left, right)

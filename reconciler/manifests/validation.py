@@ -383,7 +383,7 @@ def _old_name_errors(items_by_name: Mapping[str, Any]) -> Iterator[Diagnostic]:
             elif items_by_name.get(old) is not None:
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
-                yield Diagnostic(steps, f"`{old}` is already what `{claimed[old]}` is renamed from", value=old)
+                yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
 
 
