@@ -293,7 +293,9 @@ def _token_errors(variable: str, surroundings: Surroundings) -> Iterator[Diagnos
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), surroundings.secrets()):
-        message = "holds a token of reconciler, and would be sent to another service: use a variable for the import alone"
+        message = (
+            "holds a token of reconciler, and would be sent to another service: use a variable for the import alone"
+        )
         yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 
 

@@ -171,7 +171,9 @@ class UserMetadata(SharingMetadata):
 
     misplaced: ClassVar[Mapping[str, str]] = {
         "create": BESIDE,
-        **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token determines which one it is"),
+        **dict.fromkeys(
+            ("path", "id"), "an Instance or a User has neither path nor id: the token determines which one it is"
+        ),
         "name": "`name` belongs to Profile and ProjectSet",
         "locks": LOCKS_ABOVE,
         "at_least": MINIMUMS_ABOVE,

@@ -96,7 +96,10 @@ DEEPEST = 64
 TOO_DEEP = f"nested more than {DEEPEST} deep"
 UNCLOSED_TEXT = "the quoted text begun on line {line} is not closed"
 TRANSLATIONS = (
-    ("mapping values are not allowed", "a colon is not allowed here: quote the text it is in, or check the indentation"),
+    (
+        "mapping values are not allowed",
+        "a colon is not allowed here: quote the text it is in, or check the indentation",
+    ),
     ("could not find expected ':'", "a key needs a colon and a space behind it; or check the indentation"),
     ("unknown escape character", "unknown escape: use single quotes, or write `\\\\` for a backslash"),
     ("invalid Unicode character escape", "this escape is not a character"),

@@ -154,8 +154,8 @@ def test_a_child_of_what_could_not_be_created_is_not_created(engine: EngineDrive
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"New": {"parent": "Nowhere"}}, 'no epic "Nowhere" is there, and this plan creates none before this one'),
-        ({"Child": {"parent": "Nowhere"}}, 'no epic "Nowhere" is there, and this plan creates none before this one'),
+        ({"New": {"parent": "Nowhere"}}, 'no epic "Nowhere" exists, and this plan does not create one first'),
+        ({"Child": {"parent": "Nowhere"}}, 'no epic "Nowhere" exists, and this plan does not create one first'),
         ({"Child": {"parent": "Twice"}}, '2 objects have the name "Twice" (IDs 52, 53); expected one'),
         ({"Child": {"parent": "Other"}, "Other": None}, 'this plan deletes the epic "Other"'),
         ({"Child": {"labels": ["knwon", "known"]}}, 'unknown name "knwon"'),

@@ -231,7 +231,7 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
     wanted = section("milestones", {" 1.0": {}, "1.1": {}, "2.0": {"renamed_from": "old"}}, prune=True)
     plan = engine.plan(wanted)
     assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1", PROJECT]
-    reason = "has one of this name, which no other below it may have; leave it out here, or choose another name"
+    reason = "already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name"
     assert [f"{each.address.name}: {each.reason}; {each.fix}" for each in plan.problems] == [
         f" 1.0: {group} {reason}",
         f"2.0: {group} {reason}",

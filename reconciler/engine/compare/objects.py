@@ -49,11 +49,8 @@ from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, wr
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 
-TAKEN_ABOVE = "{} has one of this name, which no other below it may have"
-
-
-TAKEN_BELOW = "{} has one of this name, which no group above it may have"
-"""The reason why a group's object cannot get a name."""
+TAKEN = "{} already uses this name, which must be unique in a group and everything below it"
+"""The reason why an object cannot get a name that a group above or a target below has."""
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -337,10 +334,10 @@ def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     objects = at.objects or Objects()
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None and (holder.is_below or identity not in at.earlier.freed):
-        reason = (TAKEN_BELOW if holder.is_below else TAKEN_ABOVE).format(holder.name)
+        reason = TAKEN.format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
-        return Obstacle(at.address(name), TAKEN_BELOW.format(_first_of(promotable.below)), PROMOTE)
+        return Obstacle(at.address(name), TAKEN.format(_first_of(promotable.below)), PROMOTE)
     return None
 
 

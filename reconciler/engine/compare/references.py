@@ -123,7 +123,7 @@ def unresolved_references(at: DeclaredPart[Collection], name: Key, wanted: Resou
         elif any(id(record) in at.siblings.deleted for record in namesakes):
             yield field, at.problem(name, f'this plan deletes the {part.title} "{key}"', "declare it", field=field)
         elif not namesakes and key not in at.siblings.created:
-            reason = f'no {part.title} "{key}" is there, and this plan creates none before this one'
+            reason = f'no {part.title} "{key}" exists, and this plan does not create one first'
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
