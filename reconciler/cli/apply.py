@@ -166,6 +166,7 @@ def apply(
         _check_saved(sources, selection, planning)
     _check_canary(canary, verifies=not no_verify)
     seconds = duration("--wait", wait).total_seconds()
+    # Checked before anything is requested, though they are needed later: a share of the changes, when these are known.
     duration("--grace", planning.grace)
     _failure_limit(max_failures, 0)
     secrets = partial(tokens_of, connection, output.notify)
@@ -181,6 +182,7 @@ def apply(
         held_journal(journal, client, all_kinds(), sink) as held,
     ):
         if inventory.error is not None:
+            # What this apply created would never be known as its own, and never be deleted by absence.
             raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
         if plan_file is None:
             inputs = inputs_of(sources, secrets)
@@ -189,6 +191,7 @@ def apply(
             read = _current(read_plan(plan_file), client, duration("--max-age", max_age))
             saved = replace(read, limits=_limits_of_saved(read.limits, planning, client, in_job=job is not None))
         saved = replace(saved, limits=replace(saved.limits, sink=sink is not None))
+        # Before a part is taken: each of 20 jobs would be within the limits.
         _refuse_guarded(saved, output)
         if plan_file is not None:
             saved = _part_of(saved, plan_file, selection.shard or (job.part if job and not saved.shard else None))
@@ -538,6 +541,8 @@ def _carry_out(
                     journal.run(client.api_url, saved.manifests_digest),
                     shown(options.progress, client.traffic, output),
                 ):
+                    # From here a first signal lets the requests in flight finish, so that no outcome is unknown; a
+                    # second one does not.
                     signals.patience = 1 - len(signals.came)
                     application.run()
                     signals.ignore()
@@ -551,6 +556,7 @@ def _carry_out(
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
+        # Last: the report is written by now, whatever git does.
         code = store(
             inventory, saved, done, code, canary=canary, canary_targets=first, application=application, client=client
         )

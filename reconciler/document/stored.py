@@ -690,7 +690,7 @@ def _data(code: str, data: Mapping[str, Json], number: int) -> Mapping[str, Json
     try:
         return shape.validate_python(data)
     except ValidationError as error:
-        raise PlanRefused(f"damaged: items[{number}]: the data of {code!r} are not as they should be") from error
+        raise PlanRefused(f"damaged: items[{number}]: the data of {code!r} are invalid") from error
 
 
 def _check(document: RunDocument, kinds: Kinds) -> None:

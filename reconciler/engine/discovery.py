@@ -407,7 +407,7 @@ def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
         return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
     return Obstacle(
         target.address,
-        f"{reason}: there is no such group, or none this token may see",
+        f"{reason}: no such group, or not visible to this token",
         f"{visibility_remedy(reader, 'group')}; if the service cannot list the projects of any group, list them here, "
         "as `projects` instead of `group`",
         cause=NO_SUCH_GROUP,

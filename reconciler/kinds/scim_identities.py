@@ -37,6 +37,7 @@ IDENTITIES = Collection(
     id_field="user_id",
     path_field="extern_uid",
     listing=Listing(has_pages=False),
+    # GitLab looks an identity up whatever the case of its UID.
     names=Names(canonical=str.casefold),
     writes=Writes(
         create=None,

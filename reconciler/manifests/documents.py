@@ -420,13 +420,13 @@ class TargetCreation(Envelope):
 
     name: DisplayName = Field(
         default="",
-        description="The display name; the last part of the path if left out. No two groups, and no two projects, of a "
-        "namespace have the same.",
+        description="The display name; the last part of the path if left out. It is unique among the groups, and among "
+        "the projects, of a namespace.",
         examples=["New Team"],
     )
     visibility: Visibility = Field(
         default="private",
-        description="The visibility; if left out, that of the group around it, and `private` at the top level and in "
+        description="The visibility; if left out, that of the group above it, and `private` at the top level and in "
         "personal namespaces.",
         examples=["private"],
     )

@@ -310,7 +310,7 @@ class Refused:
     writes: tuple[str, ...] = ()
 
 
-KEPT = 'is kept: without it the approval rule "a", whose branches are a problem here, holds for all branches then'
+KEPT = 'is kept: without it the approval rule "a", whose branches are a problem here, applies to all branches then'
 
 CHOOSE = "leave it out here, or choose another name"
 

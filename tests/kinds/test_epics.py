@@ -244,7 +244,7 @@ def test_dates_that_only_editors_see_are_a_problem_for_others(engine: EngineDriv
         group_in(state)["members"][1]["role"] = "guest"
     with speaking_with(engine, "bob-token"):
         assert engine.problems(wanted({"Roadmap": {"start_date": "2027-02-01"}})) == [
-            "epic.start_date: only who may edit epics is shown this: make the token's owner a Planner"
+            "epic.start_date: only users who may edit epics can see this: make the token's owner a Planner"
         ]
 
 

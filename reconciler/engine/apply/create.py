@@ -275,7 +275,7 @@ class ObjectCreation:
                     self.service.send(request)
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
         except (LookupError, ServiceError) as error:
-            return f"{reason}is still there, for the other could not be deleted: {error}"
+            return f"{reason}is still there, because the other could not be deleted: {error}"
         return ""
 
     def _references_replaced(self, change: Create, first: int, mine: int) -> Iterator[Request]:

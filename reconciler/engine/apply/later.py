@@ -23,7 +23,7 @@ SETTLED_AFTER = 5
 REFUSED = "user is not a member of the project"
 """A part of the message with which a rule of branches or tags is refused."""
 
-DONE_NOW = "at the second try, since members who were added a moment ago are known by now"
+DONE_NOW = "at the second attempt, since the service knows new members after a moment"
 
 
 class ReferredSections:
@@ -86,7 +86,7 @@ def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str
         for field, named in relations.items():
             listed = other.read.fields.get(field)
             if named.section == change.address.section and isinstance(listed, list) and name in listed:
-                return f'the {part.title} "{other.address.name}" still names it, for it was not {other.action}d'
+                return f'the {part.title} "{other.address.name}" still names it, because it was not {other.action}d'
     return ""
 
 

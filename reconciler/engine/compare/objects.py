@@ -498,7 +498,7 @@ def _write_barrier(
         return ""
     field = at.part.writes.keepers
     if writers.admins:
-        return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
+        return f"{field} names administrators, and this token does not belong to one: the service may refuse it" * bool(
             me.unfit
         )
     those = ", ".join(sorted(map(str, writers.users)))

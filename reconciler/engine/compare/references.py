@@ -392,7 +392,7 @@ def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is
     if is_gone:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
     if (named.section, name) in at.earlier.broken:
-        reason = f'"{name}" cannot be created in {named.section}, for a problem of its own'
+        reason = f'"{name}" cannot be created in {named.section}, because of a problem of its own'
         return Obstacle(at.address(), reason, "solve that one")
     narrowed = f"; if it is declared, include {named.section} in the run"
     is_left_out = bool(named.section) and named.section not in at.earlier.changes
