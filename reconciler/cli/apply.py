@@ -17,8 +17,8 @@ from click.core import ParameterSource
 from reconciler.cli import suggestions
 from reconciler.cli.command import command
 from reconciler.cli.exit_codes import heeding, of_report, of_signal
-from reconciler.cli.held_journal import HeldJournal, held_journal
 from reconciler.cli.inventory import opened_inventory
+from reconciler.cli.journaling import RunJournal, open_journal
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
     CONNECTION,
@@ -179,7 +179,7 @@ def apply(
     with (
         connected(connection, reads_moved=False) as client,
         opened_inventory(client, sources, planning, connection, stores=True) as inventory,
-        held_journal(journal, client, all_kinds(), sink) as held,
+        open_journal(journal, client, all_kinds(), sink) as run_journal,
     ):
         if inventory.error is not None:
             # What this apply created would never be known as its own, and never be deleted by absence.
@@ -205,7 +205,7 @@ def apply(
             stale=stale,
             deliver=sink,
             stop=Stop(client.stop),
-            write_log=held.log,
+            write_log=run_journal.log,
             progress=Progress(lambda: client.traffic.requests),
             canary=first,
             failures=_failure_limit(max_failures, sum(1 for _ in saved.changes)),
@@ -214,7 +214,7 @@ def apply(
             own_tokens=secrets(),
         )
         report, code = _carry_out(
-            saved, inventory, client, options, held, output=output, job=job, canary=canary or "", hook=hook
+            saved, inventory, client, options, run_journal, output=output, job=job, canary=canary or "", hook=hook
         )
         if code and plan_file is not None and os.environ.get("CI"):
             LOG.warning("%s", RETRIED)
@@ -304,7 +304,7 @@ def revert(
     with (
         connected(connection) as client,
         opened_inventory(client, SourceOptions(), planning, connection, stores=True) as inventory,
-        held_journal(journal, client, all_kinds(), sink) as held,
+        open_journal(journal, client, all_kinds(), sink) as run_journal,
     ):
         if inventory.error is not None:
             raise inventory.error
@@ -315,12 +315,12 @@ def revert(
             verify=not no_verify,
             deliver=sink,
             stop=Stop(client.stop),
-            write_log=held.log,
+            write_log=run_journal.log,
             progress=Progress(lambda: client.traffic.requests),
             now=client.now,
             own_tokens=secrets(),
         )
-        _, code = _carry_out(saved, inventory, client, options, held, output=output)
+        _, code = _carry_out(saved, inventory, client, options, run_journal, output=output)
         return code
 
 
@@ -499,7 +499,7 @@ def _carry_out(
     inventory: "OpenInventory",
     client: "Client",
     options: "ApplyOptions",
-    journal: HeldJournal,
+    journal: RunJournal,
     *,
     output: OutputOptions,
     job: Job | None = None,
@@ -587,7 +587,7 @@ def _written(report: "RunDocument", failures: list[OutputFailed], output: Output
     return not failures
 
 
-def _warn(application: "Application", report: "RunDocument", held: str) -> None:
+def _warn(application: "Application", report: "RunDocument", pause_reason: str) -> None:
     """Warn of running imports, of changes that nothing has verified, and of the reason that ended the run early."""
     from reconciler.engine.apply import UNVERIFIED
 
@@ -600,5 +600,5 @@ def _warn(application: "Application", report: "RunDocument", held: str) -> None:
             f"{counted(number, 'change')} {'is' if number == 1 else 'are'}",
             "it" if number == 1 else "them",
         )
-    if held:
-        LOG.warning("the run ended before all changes: %s", held)
+    if pause_reason:
+        LOG.warning("the run ended before all changes: %s", pause_reason)

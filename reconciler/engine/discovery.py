@@ -27,7 +27,7 @@ from reconciler.engine.run import Run
 from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_around, projects_by_path
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_above, projects_by_path
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
@@ -336,7 +336,7 @@ class _Lists:
         return results
 
     def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
-        """Take note of listed projects, and read those that every group around them has shown."""
+        """Take note of listed projects, and read those that every group above them has shown."""
         if self._prefetch is None:
             return
         ready = []
@@ -347,7 +347,7 @@ class _Lists:
                 # A list that has shifted is read again, and shows its projects once more.
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
-                    if len(shown) == len(groups_around(path, self._groups)):
+                    if len(shown) == len(groups_above(path, self._groups)):
                         ready.append(member)
         if ready:
             self._crew.add(partial(self._prepare, ready, self._prefetch))
@@ -355,10 +355,10 @@ class _Lists:
     def _prepare(self, listed_projects: Sequence[Member], prefetch: Prefetch) -> None:
         if self.are_complete:
             return
-        around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
+        above = {member.path: groups_above(member.path, self._groups) for member in listed_projects}
         numbers = {member.path.casefold(): member.id for member in listed_projects}
         by_group = {
-            group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
+            group: tuple(member for member in listed_projects if group in above[member.path]) for group in self._groups
         }
         for target in prefetch.prepare(by_group):
             for section in target.sections:

@@ -118,8 +118,8 @@ def by_group(placed_projects: Iterable[Placed], path_of: Callable[[Placed], str]
     return groups
 
 
-def groups_around(path: str, groups: Collection[str]) -> list[str]:
-    """Return those of some groups, in lower case, that a path is, or is below."""
+def groups_above(path: str, groups: Collection[str]) -> list[str]:
+    """Return those of some groups, in lower case, that a path names or is below."""
     return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
 
 

@@ -9,8 +9,8 @@ from reconciler import __version__
 from reconciler.errors import Unsendable
 from reconciler.model.protocols import Begin
 from reconciler.service.connection import is_loopback, tls_context
-from reconciler.service.elsewhere import ask_once
 from reconciler.service.responses import Response, plain, read_response
+from reconciler.service.single_request import ask_once
 
 HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
