@@ -176,7 +176,7 @@ def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; None stands for a closed one."""
+    """Whether a standard stream is a terminal; None is a closed stream."""
     return stream is not None and stream.isatty()
 
 

@@ -132,6 +132,7 @@ def store(
         return code
     apply = replace(_told(report), manifests=commit, service=place.service, result=code, canary=canary)
     try:
+        # A first signal waits for the push: else what this run created would not be known as its own.
         with heeding(patience=1):
             name = place.write(stored, change, apply)
             clone_of(repository(Path()) or Path()).keep_report(name, report.time, save(report))

@@ -97,6 +97,7 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
 
 
 def _check(reader: Reader, api_url: str, current_day: Callable[[], date]) -> ServiceCheck:
+    # First what every token may read, whatever its scopes.
     record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:

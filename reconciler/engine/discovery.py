@@ -1,6 +1,6 @@
 """Discovery: the projects of the groups that sets name, listed page beside page, and read while pages are under way.
 
-Each group is listed once a run. What comes of it goes to the manifests, and the IDs that come along go to the planner.
+Each group is listed once a run. The manifests get the result, and the planner gets the IDs that the lists show.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """What a run needs to know of the projects of a group.
+    """The facts about the projects of a group that a run needs.
 
     Attributes:
         archived: whether archived projects are to be among them.
@@ -86,7 +86,7 @@ class GroupListing:
 
     @property
     def query(self) -> str:
-        """The query of the list: archived projects are told from others by whole records only."""
+        """The query of the list: only full records show whether a project is archived."""
         return QUERY.format(
             more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
         )
@@ -328,7 +328,7 @@ class _Lists:
         self.found[group] = listed
 
     def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
-        """Ask for pages together with whoever has nothing else to do."""
+        """Fetch pages, with the help of idle workers."""
         results = share_tasks(self._crew, read_page, pages)
         # The crew drops the pages that it has not begun when another task fails.
         if len(results) < len(pages):
@@ -336,7 +336,7 @@ class _Lists:
         return results
 
     def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
-        """Take note of listed projects, and read those that every group above them has shown."""
+        """Record listed projects, and read those that the lists of all groups above them have shown."""
         if self._prefetch is None:
             return
         ready = []

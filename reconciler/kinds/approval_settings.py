@@ -90,7 +90,7 @@ class ApprovalSettings(Resource):
 
     @classmethod
     def is_moot(cls, name: str, live_fields: Mapping[str, Json]) -> bool:
-        """On a push, all approvals are removed, so that nobody need say which of them are."""
+        """On a push, all approvals are removed, so that a choice among them makes no difference."""
         return name == "selective_code_owner_removals" and live_fields.get(RETAIN) is False
 
     def warnings(self) -> Iterator[tuple[str, str]]:

@@ -65,7 +65,7 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]) -
 
 
 def create(new: New) -> Requests:
-    """The service makes up all of it."""
+    """The service generates the whole key."""
     return (new.post({}),)
 
 
@@ -80,7 +80,7 @@ def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The service does not tell who uses a key."""
+    """The service does not show the applications that use a key."""
     yield "applications that report errors to its address are refused, and the address cannot be restored"
 
 

@@ -79,7 +79,7 @@ SWITCHES = {enabled: Switch(enabled=enabled) for enabled in (False, True)}
 
 
 class Allowed(Resource):
-    """An entry of an allowlist, which has no fields."""
+    """An entry of an allowlist, without fields."""
 
     admits: ClassVar[bool] = True
 

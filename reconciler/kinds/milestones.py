@@ -78,7 +78,7 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The service's list does not tell what hangs on a milestone."""
+    """The list does not show the issues and merge requests of a milestone."""
     yield "its issues and merge requests lose it; the service does not report how many these are"
 
 

@@ -175,7 +175,7 @@ SETTINGS = Singleton(
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The settings of the user, or of the user in a group or project. The events that are shown tell the dialect."""
+    """The settings of the user, or of the user in a group or project. The shown events decide the dialect."""
     settings = read.fields("notification_settings")
     events = settings.get("events", {})
     instance = {"instance": {"dialect": "deployed" if "new_release" in events else "spec"}} if events else {}

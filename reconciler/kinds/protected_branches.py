@@ -89,7 +89,7 @@ class GroupProtectedBranch(ProtectedBranch):
     """The rule for all branches of a group's projects that a name matches."""
 
     def errors(self) -> Iterator[tuple[str, str]]:
-        """A group's rule names nobody."""
+        """A group's rule has roles only."""
         yield from super().errors()
         for name in LISTS:
             if any(isinstance(entry, Subject) for entry in getattr(self, name)):

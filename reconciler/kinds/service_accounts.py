@@ -81,7 +81,7 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The list tells nothing of what an account does (deployed behaviour, section a)."""
+    """The list does not show what an account owns (deployed behaviour, section a)."""
     yield "its tokens stop working, its memberships end, and its contributions move to the ghost user"
 
 

@@ -64,7 +64,7 @@ def _digest_of(file: Path, *_version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The files and secrets around the manifests, against which `create` is checked.
+    """The files and secrets beside the manifests, against which `create` is checked.
 
     Attributes:
         prefix: what the paths of the manifests begin with that is no part of them.

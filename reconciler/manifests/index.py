@@ -32,9 +32,9 @@ class Index:
 
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
     UTC: exceptions end; None while it is not known. `binds` says of the values at some steps of a target's spec whether
-    a broken lock is an error: `accept --until` mends those of the targets that it is about, and leaves others as they
-    are. `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only
-    those of which other documents turn out to be theirs are merged again.
+    a broken lock is an error: `accept --until` fixes those of the selected targets, and leaves others as they are.
+    `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only those
+    that get other documents are merged again.
     """
 
     specs: SectionSpecs

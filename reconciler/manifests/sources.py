@@ -227,6 +227,7 @@ class Source:
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
+        # The longest first: one secret may be the beginning of another.
         for secret in sorted(self.secrets(), key=len, reverse=True):
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         message, source = _starred(TOKEN_IN_LINE, message), _starred(PASTED, source)

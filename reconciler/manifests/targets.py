@@ -397,7 +397,7 @@ def _is_mergeable(
     index: Index,
     diagnostics: Diagnostics,
 ) -> bool:
-    """Return whether no profile is missing, and the placeholders of no layer come to too much text."""
+    """Return whether all profiles exist, and no layer's placeholders expand to too much text."""
     too_long = {layer: name for layer in layers if (name := layer.overfilled(values))}
     for layer, name in too_long.items():
         message = f"the placeholders of this document expand to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"

@@ -84,7 +84,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 
 def unknown_tag(tag: str) -> ValueError:
-    """Return the error about a tag that manifests do not know."""
+    """Return the error about an unknown tag."""
     shown = "!!" + tag.removeprefix(CORE) if tag.startswith(CORE) else tag
     return ValueError(f"unknown tag `{shown}`: manifests are plain YAML, leave the tag out")
 
@@ -218,7 +218,7 @@ def is_nothing(event: Any) -> bool:
 
 
 class _NotPlain(Exception):
-    """The text has something that the quick reader does not know."""
+    """The text has an error, an anchor or a tag, which the quick reader does not handle."""
 
 
 def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would cost more than the work
@@ -247,6 +247,7 @@ def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would 
             if key is NO_KEY:
                 if value.__class__ is not str or value in container or value == "<<":
                     raise _NotPlain
+                # The documents of a fleet have the same keys: one string is kept of each.
                 key = intern(value)
                 continue
             container[key] = value

@@ -202,7 +202,7 @@ class ObjectCreation:
         return Made(number, record.path_id or str(number), self.delivery.values(change.address)[number])
 
     def _deliver(self, change: Create, made: Made, secret: str) -> None:
-        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
+        """Deliver the secret of a created token; a token that cannot be delivered is deleted again."""
         try:
             self.delivery.hand_over(change.address, secret)
         except OutputFailed as error:

@@ -91,7 +91,7 @@ def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str
 
 
 def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
-    """Return whether a change may succeed in a moment: the service did not know a new member yet."""
+    """Return whether a change may succeed in a moment: the service does not apply a new membership at once."""
     change, part = outcome.change, kinds[outcome.change.address.section].part(outcome.change.address.part)
     if isinstance(change, Delete) or not isinstance(part, Collection) or getattr(change, "renamed_from", None):
         return False

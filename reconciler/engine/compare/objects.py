@@ -245,6 +245,7 @@ def _predecessor_end(grace: timedelta) -> str:
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
+    # A deletion by name reaches the one with the lowest ID, whichever is meant.
     namesakes = _namesakes(at, record)
     if len(namesakes) > 1:
         is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
