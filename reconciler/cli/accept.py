@@ -65,7 +65,7 @@ ACCEPT_BRANCH = "reconciler/accept"
 @click.option(
     "--only-locks",
     is_flag=True,
-    help="With --until: accept just what breaks a lock or a minimum; other differences stay.",
+    help="With --until: accept only values that break a lock or a minimum; other differences stay.",
 )
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
@@ -95,17 +95,18 @@ def accept(
 ) -> int:
     """Write live values into the manifests where they differ.
 
-    The plan is empty afterwards. A value is written where it is declared: into the profile or set if all its targets
-    agree, else into the target's own document, which is created if necessary. Comments and order stay. Objects that no
-    manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory. A project
-    that was renamed or moved gets its new path, in its document and in the lists of sets.
+    The plan is empty afterwards. A value is written where it is declared: into the profile or set if its targets all
+    have the same live value, else into the target's own document, which is created if necessary. Comments and order
+    stay. Objects that no manifest mentions are written only where the plan deletes them: in pruned sections, and where
+    the inventory lists them. A project that was renamed or moved gets its new path, in its document and in the lists of
+    sets.
 
     Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
     cannot be accepted, such as a value in a template or below a minimum, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep what they break. New
-    paths are written as well, unless with --only-locks.
+    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep such values. New paths
+    are written as well, unless with --only-locks.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.
@@ -190,7 +191,7 @@ def _refuse_part(sources: SourceOptions) -> None:
     left_out = [file for file in files if os.path.realpath(file) not in read]
     if 0 < len(left_out) < len(files):
         raise UsageError(
-            "accept needs all manifests, for what is shared may be of others too; PATHS leave out "
+            "accept needs all manifests, since other targets may share the values; PATHS leave out "
             f"{counted(len(left_out), 'file')} of {listed(usual)}, such as {left_out[0]}; narrow it with --target "
             "instead"
         )

@@ -91,7 +91,7 @@ def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument") 
 
 @contextmanager
 def keeping(subject: KeptWording) -> Iterator[None]:
-    """Log why nothing is kept, and go on."""
+    """Log the reason why the note or issue is not kept, and go on."""
     try:
         with heeding(patience=1):
             yield

@@ -18,7 +18,7 @@ AFTER_AN_ERROR = 3
 
 
 class ToStderr(logging.Handler):
-    """Writes our own log to stderr, above the live line while there is one.
+    """Writes our own log to stderr, above the live line while one is shown.
 
     Attributes:
         write: writes one message.

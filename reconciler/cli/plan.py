@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 SPAN = timedelta(days=30)
-"""How far back audit events are read where no inventory tells of an apply."""
+"""How far back audit events are read if no inventory has an apply."""
 
 WHOLE_PLAN_FORMATS = ("audit", "fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""

@@ -105,6 +105,7 @@ def trusted(connection: ConnectionOptions) -> tuple[str | None, bool]:
     The runner of a CI job knows those of the service that runs it, which may be another one than the managed one.
     """
     file = connection.ca_file or os.environ.get("RECONCILER_CA_FILE")
+    # A file that somebody names replaces the certificates of the system; that of the runner only adds to them.
     return (file, False) if file else (os.environ.get("CI_SERVER_TLS_CA_FILE") or None, True)
 
 

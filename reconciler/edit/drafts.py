@@ -74,7 +74,7 @@ class Drafts:
             original = originals.get(place, place)
             if isinstance(original, Target):
                 envelope = {key: part for key, part in target_document(original, {}).items() if key != "spec"}
-                path, value = added.get(original) or (self._path(original, group[0].beside), envelope)
+                path, value = added.get(original) or (self._path(original, group[0].declared_in), envelope)
                 added[original] = path, edited_value(value, group, kept, self.specs)
             else:
                 values[original] = edited_value(values.get(original, original.value), group, kept, self.specs)

@@ -166,7 +166,7 @@ def _read(
     cut = [target for target, answer in events.items() if len(answer) >= EVENTS_PER_TARGET]
     if cut:
         number = counted(len(cut), "target")
-        warning = f"only the newest {EVENTS_PER_TARGET} audit events count of {number}, such as {cut[0]}"
+        warning = f"of {number}, such as {cut[0]}, only the newest {EVENTS_PER_TARGET} audit events are read"
         remarks.append((logging.WARNING, warning))
     return events, tuple(remarks)
 

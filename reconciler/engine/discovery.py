@@ -1,6 +1,6 @@
 """Discovery: the projects of the groups that sets name, listed page beside page, and read while pages are under way.
 
-Each group is listed once a run. What comes of it goes to the manifests, and the IDs that come along go to the planner.
+Each group is listed once a run. The manifests get the result, and the planner gets the IDs that the lists show.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from reconciler.engine.run import Run
 from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_around, projects_by_path
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_above, projects_by_path
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
@@ -77,7 +77,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """What a run needs to know of the projects of a group.
+    """The facts about the projects of a group that a run needs.
 
     Attributes:
         archived: whether archived projects are to be among them.
@@ -89,7 +89,7 @@ class GroupListing:
 
     @property
     def query(self) -> str:
-        """The query of the list: archived projects are told from others by whole records only."""
+        """The query of the list: only full records show whether a project is archived."""
         return QUERY.format(
             more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
         )
@@ -369,7 +369,7 @@ class _Lists:
         self.found[group] = listed
 
     def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
-        """Ask for pages together with whoever has nothing else to do."""
+        """Fetch pages, with the help of idle workers."""
         results = share_tasks(self._crew, read_page, pages)
         # The crew drops the pages that it has not begun when another task fails.
         if len(results) < len(pages):
@@ -377,7 +377,7 @@ class _Lists:
         return results
 
     def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
-        """Take note of listed projects, and read those that every group around them has shown."""
+        """Record listed projects, and read those that the lists of all groups above them have shown."""
         if self._prefetch is None:
             return
         ready = []
@@ -388,7 +388,7 @@ class _Lists:
                 # A list that has shifted is read again, and shows its projects once more.
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
-                    if len(shown) == len(groups_around(path, self._groups)):
+                    if len(shown) == len(groups_above(path, self._groups)):
                         ready.append(member)
         if ready:
             self._crew.add(partial(self._prepare, ready, self._prefetch))
@@ -396,10 +396,10 @@ class _Lists:
     def _prepare(self, listed_projects: Sequence[Member], prefetch: Prefetch) -> None:
         if self.are_complete:
             return
-        around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
+        above = {member.path: groups_above(member.path, self._groups) for member in listed_projects}
         numbers = {member.path.casefold(): member.id for member in listed_projects}
         by_group = {
-            group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
+            group: tuple(member for member in listed_projects if group in above[member.path]) for group in self._groups
         }
         for target in prefetch.prepare(by_group):
             for section in target.sections:
@@ -448,7 +448,7 @@ def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
         return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
     return Obstacle(
         target.address,
-        f"{reason}: there is no such group, or none this token may see",
+        f"{reason}: no such group, or not visible to this token",
         f"{visibility_remedy(reader, 'group')}; if the service cannot list the projects of any group, list them here, "
         "as `projects` instead of `group`",
         cause=NO_SUCH_GROUP,

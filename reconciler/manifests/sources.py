@@ -227,6 +227,7 @@ class Source:
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
+        # The longest first: one secret may be the beginning of another.
         for secret in sorted(self.secrets(), key=len, reverse=True):
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         message, source = _starred(TOKEN_IN_LINE, message), _starred(PASTED, source)
@@ -319,7 +320,7 @@ def read_mapping(source: Source) -> dict[str, Any]:
         raise ManifestErrors(reading.errors)
     values = reading.values or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
-        raise ManifestErrors([located(source.path, "holds something else than one mapping of names to values")])
+        raise ManifestErrors([located(source.path, "must hold one mapping of names to values")])
     return values[0]
 
 

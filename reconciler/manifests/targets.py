@@ -409,10 +409,10 @@ def _is_mergeable(
     index: Index,
     diagnostics: Diagnostics,
 ) -> bool:
-    """Return whether no profile is missing, and the placeholders of no layer come to too much text."""
+    """Return whether all profiles exist, and no layer's placeholders expand to too much text."""
     too_long = {layer: name for layer in layers if (name := layer.overfilled(values))}
     for layer, name in too_long.items():
-        message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
+        message = f"the placeholders of this document expand to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
         diagnostics.add(Diagnostic(layer.placeholders[name][0], message), layer.document)
     is_whole = all(len(part) > len(last.profiles) for last, part in composition.parts)
     if composition.own and not (too_long or is_whole):

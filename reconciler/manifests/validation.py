@@ -389,7 +389,7 @@ def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> It
             elif items_by_name.get(old) is not None and not (in_chains and _single_former_name(items_by_name[old])):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
-                yield Diagnostic(steps, f"`{old}` is already what `{claimed[old]}` is renamed from", value=old)
+                yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
     yield from _circle_errors({key: _single_former_name(item) for key, item in items_by_name.items()})
 

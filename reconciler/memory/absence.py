@@ -33,7 +33,7 @@ NOTHING_LET_GO: Mapping[ObjectKey, bool] = MappingProxyType({})
 
 
 class CommitPosition(Enum):
-    """Where a commit stands in the history of the checkout."""
+    """The position of a commit in the history of the checkout."""
 
     CONTAINED = auto()
     """HEAD, or one of its ancestors."""
@@ -53,7 +53,7 @@ class LastApplied:
 
     Attributes:
         commit: its full ID; empty if there was none.
-        position: where it stands in the history of the manifests that are applied now.
+        position: its position in the history of the manifests that are applied now.
         remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
     """
 
@@ -392,7 +392,7 @@ def departures(
 
 
 def is_listed(collection: endpoints.Collection) -> bool:
-    """Return whether the objects of a collection stand in the inventory."""
+    """Return whether the inventory has the objects of a collection."""
     return collection.deletion.prunable and not collection.names.arrange and collection.writes.create is not None
 
 

@@ -101,15 +101,15 @@ class Basis:
 
 
 class Report(Protocol):
-    """What became of a plan."""
+    """The results of a plan."""
 
     @property
     def targets(self) -> Sequence[Seen]:
-        """What was looked at."""
+        """The targets of the run."""
 
     @property
     def items(self) -> Sequence[Item]:
-        """What was done, what is in order, and what is said."""
+        """The outcomes, the objects in order, and the findings."""
 
 
 class Commits(Protocol):

@@ -158,7 +158,7 @@ project acme/sub/team/app
 + milestone "1.1"
 ~ approval settings allow_committer_approval: true -> false, tightens
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
-! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
+! milestone "1.0": group acme already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Plan: 3 to create, 1 to update, 2 loosening, 1 tightening, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
@@ -170,7 +170,7 @@ project acme/sub/team/app
 + milestone "1.1" done
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
-! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
+! milestone "1.0": group acme already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Applied: 3 created, 1 updated, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (

@@ -194,7 +194,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()
     git.git("branch", INVENTORY_BRANCH)
-    reason = f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl"
+    reason = f"the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl"
     planned = cli_runner("plan")
     assert planned.code == 3
     assert (

@@ -202,7 +202,7 @@ def put_back(
     stays = f'{part.title} "{part.writes.cover.name(change.read.names[0])}" protects meanwhile'
     before, others = restorable(part.model, change.read.fields)
     if others:
-        return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
+        return f"the old one cannot be put back, because this version does not know its values; {stays}", False
     try:
         without = _create(change, part, before, target_reader, send_request)
     except ServiceError as error:

@@ -110,7 +110,7 @@ def _does_nothing(part: Part, fields: Fields) -> bool:
 
 
 def _effects_of_flaw(change: Update, part: Collection, record: LiveRecord | None) -> Effects:
-    """Return the effect of a flaw that an update brings, or mends: an object with one protects nothing."""
+    """Return the effect of a flaw that an update adds or removes: an object with one protects nothing."""
     name, flaw = change.address.name or "", part.relations.flaw
     was, is_now = (bool(flaw(name, fields, record)) for fields in (_before(change), _after(change)))
     return NO_EFFECT if was is is_now else LOOSENS if is_now else TIGHTENS

@@ -49,11 +49,8 @@ from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, wr
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 
-TAKEN_ABOVE = "{} has one of this name, which no other below it may have"
-
-
-TAKEN_BELOW = "{} has one of this name, which no group above it may have"
-"""The reason why a group's object cannot get a name."""
+TAKEN = "{} already uses this name, which must be unique in a group and everything below it"
+"""The reason why an object cannot get a name that a group above or a target below has."""
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -252,6 +249,7 @@ def _predecessor_end(grace: timedelta) -> str:
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
+    # A deletion by name reaches the one with the lowest ID, whichever is meant.
     namesakes = _namesakes(at, record)
     if len(namesakes) > 1:
         is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
@@ -341,10 +339,10 @@ def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     objects = at.objects or Objects()
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None and (holder.is_below or identity not in at.earlier.freed):
-        reason = (TAKEN_BELOW if holder.is_below else TAKEN_ABOVE).format(holder.name)
+        reason = TAKEN.format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
-        return Obstacle(at.address(name), TAKEN_BELOW.format(_first_of(promotable.below)), PROMOTE)
+        return Obstacle(at.address(name), TAKEN.format(_first_of(promotable.below)), PROMOTE)
     return None
 
 
@@ -505,7 +503,7 @@ def _write_barrier(
         return ""
     field = at.part.writes.keepers
     if writers.admins:
-        return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
+        return f"{field} names administrators, and this token does not belong to one: the service may refuse it" * bool(
             me.unfit
         )
     those = ", ".join(sorted(map(str, writers.users)))
