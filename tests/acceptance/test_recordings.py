@@ -108,7 +108,7 @@ RATE_LIMIT_RECORDED = datetime(2026, 11, 22, 5, 41, 30, tzinfo=UTC)
 
 TRACED = {
     *("approval-rules", "group-protected-branches", "milestones", "package-protection-rules"),
-    *("protected-branches-changes", "protected-tags", "service-accounts"),
+    *("protected-branches-changes", "protected-tags", "protections-public-and-personal", "service-accounts"),
 }
 """The recordings that come to lines of the sandbox to which nothing else comes."""
 

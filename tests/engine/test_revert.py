@@ -514,6 +514,7 @@ def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str
             assert shown(engine, sandbox.state(), kind) == before
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"scim_identities"}))
 def test_a_way_back_that_is_killed_at_any_write_is_finished_by_another(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, dialect: str, kind: str
