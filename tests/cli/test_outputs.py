@@ -136,7 +136,7 @@ def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: C
 @contextmanager
 def standard_output(stream: io.TextIOWrapper | None) -> Iterator[None]:
     before = sys.stdout
-    sys.stdout = stream  # type: ignore[assignment]  # None, if it was closed before the start
+    sys.stdout = stream  # None, if it was closed before the start
     try:
         yield
     finally:
