@@ -210,7 +210,7 @@ def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roste
         and declared.target not in read
         and declared.creation is None
         and missing_group(declared.target, roster.answers) is None
-        and groups_around(declared.target.ref, lists)
+        and groups_above(declared.target.ref, lists)
     ]
     ask_each(lambda target, reader: answer_or_error(lambda: fetch_record(target, reader)), lacking, roster)
 

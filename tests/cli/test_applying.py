@@ -66,6 +66,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(person)
 
 
+@pytest.mark.untraced
 def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, terminal: int) -> None:
     os.write(terminal, b"n\n")
     refused = cli_runner("apply")

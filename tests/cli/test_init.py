@@ -312,6 +312,7 @@ def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_r
     assert "exclude: [acme/api]" in files["manifests/acme.set.yaml"]
 
 
+@pytest.mark.untraced
 def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -343,6 +344,7 @@ def test_where_the_service_refuses_nothing_is_written(cli_runner: CliRunner, lin
     assert [*Path().iterdir()] == []
 
 
+@pytest.mark.untraced
 def test_what_commands_write_where_the_pages_and_pipelines_say_is_not_committed_by_accident(
     cli_runner: CliRunner,
 ) -> None:

@@ -134,8 +134,9 @@ def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: C
 
 
 @contextmanager
-def standard_output(stream: io.TextIOWrapper) -> Iterator[None]:
-    before, sys.stdout = sys.stdout, stream
+def standard_output(stream: io.TextIOWrapper | None) -> Iterator[None]:
+    before = sys.stdout
+    sys.stdout = stream  # None, if it was closed before the start
     try:
         yield
     finally:
@@ -156,6 +157,12 @@ def test_where_stdout_takes_nothing_stderr_takes_what_was_done(cli_runner: CliRu
     assert json.loads(Path("report.json").read_text())["summary"]["created"] == 1
 
 
+def test_a_result_for_a_closed_stdout_is_an_error(cli_runner: CliRunner) -> None:
+    with standard_output(None):
+        planned = cli_runner("plan")
+    assert (planned.code, planned.err) == (1, "reconciler: standard output is closed\n")
+
+
 def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     """Run a command as a shell does, with streams of its own; `$@` is the command."""
     command = [sys.executable, "-m", "reconciler", *line.split()]
@@ -165,7 +172,7 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.processes
+@pytest.mark.untraced
 @pytest.mark.usefixtures("cli_runner")
 def test_standard_streams_that_are_full_or_closed() -> None:
     full = in_a_process("apply --yes", '"$@" >/dev/full')

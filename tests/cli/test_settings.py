@@ -95,6 +95,7 @@ spec: {milestones: {'{{ env.%s }}': {}}}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -209,6 +209,7 @@ def test_a_name_that_nobody_knows(cli_runner: CliRunner, monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.untraced
 def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
     with secured() as url:
         assert said_of(cli_runner, url) == (

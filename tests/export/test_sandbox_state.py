@@ -75,6 +75,7 @@ def test_the_state_holds_what_was_read_and_what_stands_around_it(cli_runner: Cli
     }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("own_in_list", [False, True], ids=["nobody is on their own list", "one is on its own"])
 def test_the_dialect_is_told_by_whether_every_project_is_on_its_own_list(
     cli_runner: CliRunner, dialect: str, own_in_list: bool

@@ -153,6 +153,7 @@ def test_a_key_must_be_enabled_and_may_write(engine: EngineDriver) -> None:
     ]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", ["protected_branches", "protected_tags"])
 def test_a_number_and_the_name_that_it_has_are_one_entry(engine: EngineDriver, kind: str) -> None:
     keys = [{"id": 5, "title": "release", "can_push": True}, {"id": 6, "title": "release", "can_push": True}]
@@ -220,6 +221,7 @@ spec:
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("saved", [False, True])
 def test_a_rule_may_name_a_group_that_the_same_run_creates(cli_runner: CliRunner, *, saved: bool) -> None:
     cli_runner.service()

@@ -190,6 +190,7 @@ def test_a_rotation_killed_at_any_step_loses_no_token_that_is_known(
         record_property("kills of a rotation survived", steps)
 
 
+@pytest.mark.untraced
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kills=st.lists(st.integers(0, 12), max_size=5),
