@@ -176,11 +176,11 @@ def discover_members(run: Run, roster: Roster) -> Discovery:
 
 
 def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
-    """Return the manifests with all sets applied, and with the present paths of what has moved."""
-    if manifests.index.groups or manifests.pathless:
-        listed = {group: discovery.groups[group] for group in manifests.index.groups}
-        manifests = manifests.with_discovered(listed, discovery.paths)
-    return manifests.with_moved(discovery.present_paths)
+    """Return the manifests with all sets applied."""
+    if not (manifests.index.groups or manifests.pathless):
+        return manifests
+    listed = {group: discovery.groups[group] for group in manifests.index.groups}
+    return manifests.with_discovered(listed, discovery.paths)
 
 
 def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roster: Roster) -> None:

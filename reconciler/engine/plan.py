@@ -67,12 +67,12 @@ def plan(run: Run) -> Planned:
 def compared(run: Run) -> Planned:
     """Return the plan of all differences, without the reason for each difference. For errors, see `plan`."""
     roster, told = Roster(run.reader), _Told()
-    return _compared(run, roster, _discovered(run, roster, told), told)
+    return _compared(run, roster, *_discovered(run, roster, told), told)
 
 
-def _compared(run: Run, roster: Roster, discovery: Discovery, told: "_Told") -> Planned:
+def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
     kinds = run.kinds
-    declared = _declared(run, roster, discovery, told)
+    declared = _declared(run, roster, discovery, manifests, told)
     facts = Facts(run, roster, declared)
     # Before reading: a section that a rule excludes must not cost a request.
     obstacles = find_obstacles(Moment.DECLARED, facts)
@@ -84,7 +84,7 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, told: "_Told") -> 
     live = _read(run, roster, declared, absent)
     told.warn(moves(roster.follow_moves()))
     if roster.present_paths != discovery.present_paths:
-        return _compared(run, roster, _with_moves(declared, live, roster), told)
+        return _compared(run, roster, *_with_moves(declared, live, roster), told)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
     live = replace(live, recorded=absences.recorded)
@@ -104,12 +104,12 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, told: "_Told") -> 
 def checked(run: Run) -> Planned:
     """Return a plan for the doctor, which also reads the sections that a plan skips, and finds the causes itself."""
     roster, told = Roster(run.reader), _Told()
-    return _checked(run, roster, _discovered(run, roster, told), told)
+    return _checked(run, roster, *_discovered(run, roster, told), told)
 
 
-def _checked(run: Run, roster: Roster, discovery: Discovery, told: "_Told") -> Planned:
+def _checked(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
     kinds = run.kinds
-    declared, today = _declared(run, roster, discovery, told), roster.now().date()
+    declared, today = _declared(run, roster, discovery, manifests, told), roster.now().date()
     facts = Facts(run, roster, declared)
     obstacles = find_obstacles(Moment.DECLARED, facts, checking=True)
     absent: dict[Identity, ToCreate | Obstacle] = {
@@ -125,7 +125,7 @@ def _checked(run: Run, roster: Roster, discovery: Discovery, told: "_Told") -> P
     differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent), told)
     told.warn(moves(roster.follow_moves()))
     if roster.present_paths != discovery.present_paths:
-        return _checked(run, roster, _with_moves(declared, live, roster), told)
+        return _checked(run, roster, *_with_moves(declared, live, roster), told)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
     shown = with_undermined(with_obstacles(differing, obstacles, kinds), declared.desired, live, kinds)
@@ -177,18 +177,22 @@ class _Told(set[object]):
                 self.add(sentence)
 
 
-def _discovered(run: Run, roster: Roster, told: _Told) -> Discovery:
-    """List the members of sets, and look up what the lists lack and this run does not read: it may have moved."""
+def _discovered(run: Run, roster: Roster, told: _Told) -> tuple[Discovery, Manifests]:
+    """List the members of sets, and apply these; look up what the lists lack and this run does not read.
+
+    That may have moved: the manifests have the present paths.
+    """
     discovery = discover_members(run, roster)
-    look_up_unlisted(run, with_members(run.manifests, discovery), discovery, roster)
+    manifests = with_members(run.manifests, discovery)
+    look_up_unlisted(run, manifests, discovery, roster)
     told.warn(moves(roster.follow_moves()))
-    return replace(discovery, present_paths=roster.present_paths)
+    return replace(discovery, present_paths=roster.present_paths), manifests.with_moved(roster.present_paths)
 
 
-def _with_moves(declared: Declared, live: LiveState, roster: Roster) -> Discovery:
-    """Return the discovery with the projects that have turned out to have moved; what was read is not read again.
+def _with_moves(declared: Declared, live: LiveState, roster: Roster) -> tuple[Discovery, Manifests]:
+    """Return discovery and manifests with what has turned out to have moved; what was read is not read again.
 
-    As declared by their present paths, they may have more layers.
+    As declared by their present paths, projects may have more layers.
     """
     parts = {
         (section.target, section.kind, part): (wanted, live.parts[section.target, section.kind, part])
@@ -196,12 +200,12 @@ def _with_moves(declared: Declared, live: LiveState, roster: Roster) -> Discover
         for section in target.sections
         for part, wanted in section.wanted.items()
     }
-    return replace(declared.discovery, parts=parts, present_paths=roster.present_paths)
+    discovery = replace(declared.discovery, parts=parts, present_paths=roster.present_paths)
+    return discovery, declared.manifests.with_moved(roster.present_paths)
 
 
-def _declared(run: Run, roster: Roster, discovery: Discovery, told: _Told) -> Declared:
-    """Load the declarations with the members of sets, and select the part that this run plans."""
-    manifests = with_members(run.manifests, discovery)
+def _declared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: _Told) -> Declared:
+    """Load the declarations, given the members of sets, and select the part that this run plans."""
     known = {*run.manifests.warnings}
     told.warn(warning for warning in manifests.warnings if warning not in known)
     # Sets are expanded first: a project may have changed only because it became a member of a set.

@@ -149,18 +149,23 @@ def test_only_locks_are_no_paths(cli_runner: CliRunner) -> None:
 
 
 def test_another_project_of_a_list_that_has_moved_too_keeps_its_former_path(cli_runner: CliRunner) -> None:
-    serve(cli_runner, renamed_from=["acme/old"])
+    serve(cli_runner, path="acme/gateway", renamed_from=["acme/api"])
     state = cli_runner.sandbox.state()
     state["projects"][1] |= {"path": "acme/books", "renamed_from": ["acme/lib"]}
     cli_runner.sandbox.replace_state(state)
-    only = SETS.partition("---")[0]
-    cli_runner.write("manifests/sets.yaml", only)
+    sets = (
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: listed}\n"
+        "select: {projects: [acme/api, acme/lib]}\nspec: {milestones: {b: {}}}\n---\n"
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\n"
+        "select: {group: acme}\nspec: {milestones: {b: {}}}\n"
+    )
+    cli_runner.write("manifests/sets.yaml", sets)
     lib = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/lib}\nspec: {milestones: {b: {state: closed}}}\n"
     cli_runner.write("manifests/lib.yaml", lib)
-    assert cli_runner("accept --target acme/lib").code == 0
+    assert cli_runner("accept --target acme/books").code == 0
     assert files(cli_runner) == {
         "lib.yaml": lib.replace("acme/lib", "acme/books").replace("closed", "active"),
-        "sets.yaml": only.replace("acme/lib", "acme/books"),
+        "sets.yaml": sets.replace("acme/lib", "acme/books"),
     }
 
 

@@ -53,7 +53,12 @@ def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(cli_runner
 
 def test_a_place_that_cannot_be_read_is_told_by_its_number(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults([{"kind": "not-json", "match": "/projects/100", "method": "GET"}])
-    assert cli_runner("plan").err == "project acme/old has moved to ID 100\n"
+    done = cli_runner("plan")
+    assert (done.code, done.err) == (3, "project acme/old has moved to ID 100\n")
+    assert "project acme/old: moved to ID 100; use its new path in the manifest, or add --follow-moved" in done.out
+    followed = cli_runner("plan --follow-moved")
+    assert (followed.code, followed.err) == (3, "project acme/old has moved to ID 100\n")
+    assert followed.out.startswith("project acme/old\n  ! milestones: cannot be read: ")
 
 
 def test_a_group_that_has_moved_is_treated_like_a_project(

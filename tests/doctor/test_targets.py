@@ -486,6 +486,24 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     assert (reading.code, told(reading.out)) == (3, told(done.out))
 
 
+def test_a_project_that_two_documents_declare_is_told_by_both_paths(patient: Patient) -> None:
+    patient.project("old/api", "milestones: {one: {}}")
+    patient.documents.append(patient.documents[0].replace("old/api", "acme/api"))
+    patient.state["projects"][0]["renamed_from"] = ["old/api"]
+    done = patient.examine()
+    assert (done.code, told(done.out)) == (
+        3,
+        [
+            "project acme/api",
+            "  ok       milestones                                read: yes, write: yes",
+            "project old/api",
+            "  error    project                                   moved to acme/api (ID 100), which is declared too "
+            "(manifests/all.yaml:6): correct this path first",
+            "  error    milestones                                read: yes, write: no",
+        ],
+    )
+
+
 def test_the_user_is_a_target_too_and_an_odd_record_explains_nothing(patient: Patient) -> None:
     patient.documents.append("apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: watch}}\n")
     patient.begin()

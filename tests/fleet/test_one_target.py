@@ -247,6 +247,22 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
     )
 
 
+@pytest.mark.untraced
+def test_a_project_that_has_moved_has_not_changed_since_a_revision(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.service(renamed_from=["acme/old"])
+    cli_runner.write("manifests/all.yaml", ALL)
+    declare(cli_runner, ("former", "path: acme/old"))
+    git.commit()
+    assert cli_runner("plan --since HEAD").out.startswith("Nothing to do: no target was looked at. ")
+    cli_runner.write("manifests/all.yaml", ALL.replace("from the set", "from all"))
+    done = cli_runner("plan --since HEAD")
+    assert (done.code, done.out.rpartition("Plan: ")[0]) == (
+        3,
+        "project acme/api\n  ! project acme/api: declared by its former path acme/old (manifests/former.yaml:3); write the "
+        "new path there (`accept` does), or add --follow-moved     manifests/former.yaml:1\n",
+    )
+
+
 def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:
     declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec=SETTINGS)
     declare(
