@@ -215,8 +215,9 @@ def drift(
 
     known = news.known
     told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
-    undermined = known is None and any(news.findings("undermined"))
-    silent = news.is_empty and not (any(saved.findings("restored")) or told or undermined)
+    # A branch that is closed on purpose is `closed`: a job whose output is mailed would send a mail every night.
+    unprotected = known is None and not output.quiet and any(news.findings("undermined", "flaw"))
+    silent = news.is_empty and not (any(saved.findings("restored")) or told or unprotected)
     silent = silent and output.format == "text"
     write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)

@@ -169,6 +169,16 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
     return numbers
 
 
+def effects_once(numbers: Counter[str]) -> Mapping[str, int]:
+    """Return the numbers by effect, among numbers by word: undoing what somebody loosened tightens, and counts once."""
+    return {
+        "loosens": numbers["loosens"] - numbers["tightened"],
+        "tightens": numbers["tightens"] - numbers["loosened"],
+        "loosened": numbers["loosened"],
+        "tightened": numbers["tightened"],
+    }
+
+
 def table(items: Iterable[Item], columns: tuple[str, ...]) -> Table:
     """Return the numbers of some items as a table."""
     numbers = counts_by_section(items)

@@ -75,6 +75,7 @@ CODES: Mapping[str, Code] = {
         own_form=True,
     ),
     "flaw": Code("rule that nobody can fulfil", "?", by_reason=True, planned=True, warns=True),
+    "closed": Code("branch that nobody may push or merge into", "?", by_reason=True, planned=True, warns=True),
     "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True, warns=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "adopted": Code("object of somebody else", "=", "is adopted", planned=True),

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.protocols import Request
+from reconciler.service import Client
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
 from tests.states import a_small_service
@@ -58,9 +60,8 @@ def projects(cli_runner: CliRunner, **changes: dict[str, Any]) -> None:
 
 def rename(cli_runner: CliRunner, branch: str, number: int = 0) -> None:
     """Give a project another default branch, as the service does: no rule changes."""
-    state = cli_runner.sandbox.state()
-    state["projects"][number]["default_branch"] = branch
-    cli_runner.sandbox.replace_state(state)
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        client.send(Request("PUT", f"projects/{100 + number}", {"default_branch": branch}))
 
 
 def rules(cli_runner: CliRunner, number: int = 0) -> list[str]:

@@ -215,6 +215,14 @@ def check_reports(cli_runner: CliRunner, projects: list[Plain], numbers: Numbers
     for section, action, number in metrics:
         assert int(number) == numbers.of(section=section, action=action), (section, action)
     assert sum(int(number) for *_, number in metrics) == len(numbers.changes)
+    effects = re.findall(
+        r'plan_protection_changes\{level="project",group="acme",section="\w+",effect="(\w+)"\} (\d+)',
+        report(cli_runner, "prometheus"),
+    )
+    found_effects = Counter[str]()
+    for effect, number in effects:
+        found_effects[effect] += int(number)
+    assert +found_effects == {"loosened" if by_hand else "tightens": numbers.of(effect="tightens")}
     # the table of the note
     sections = sorted({each.section for each in numbers.changes})
     for section in sections:
@@ -292,6 +300,13 @@ def test_one_baseline_for_eighty_projects_with_three_default_branches(cli_runner
     check_reports(cli_runner, projects, numbers)
     headline = f"Tightens {len({each.path for each in numbers.changes if each.effect})} projects"
     assert report(cli_runner, "markdown").startswith(f"## {headline}. Plan: {create} to create, {update} to update, ")
+    card = json.loads(report(cli_runner, "html").partition('id="data">')[2].partition("</script>")[0])["cards"][0]
+    assert card["fields"] == [
+        ["approvals_required", None, "1"],
+        ["note", None, "branches: any, by default"],
+        ["minimum", None, "at least 1"],
+        ["effect", None, "tightens"],
+    ]
     assert f"<h1>{headline}; creates {create} objects and updates {update} objects, deletes nothing</h1>" in (
         report(cli_runner, "html")
     )

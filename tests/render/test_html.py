@@ -605,7 +605,7 @@ def test_a_creation_says_what_the_service_will_not_restore() -> None:
         "milestones", 0, (Create(address, {"state": "active"}, (), notes=noted(hint="none of its issues <b>")),)
     )
     (card,) = cards_of(render_plan(saved_plan(Plan((target_plan(API, (section,)),))), "html"))
-    assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
+    assert card["fields"] == [["state", None, "active"], ["note", None, "none of its issues <b>"]]
 
 
 def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:

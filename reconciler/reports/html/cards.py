@@ -525,7 +525,7 @@ def _fields(change: Change) -> Iterator[Field]:
     yield from _note_fields(change)
 
 
-FIELD_OF_NOTE = {"unused_names": "renamed_from"}
+FIELD_OF_NOTE = {"unused_names": "renamed_from", "at_least": "minimum", "hint": "note"}
 """The field names of notes on a card that differ from the code of the note."""
 
 
