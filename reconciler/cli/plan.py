@@ -214,9 +214,9 @@ def drift(
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
-    told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
+    has_more = known is not None and not output.quiet and (known.total or any(access_notes(news)))
     undermined = known is None and any(news.findings("undermined"))
-    silent = news.is_empty and not (any(saved.findings("restored")) or told or undermined)
+    silent = news.is_empty and not (any(saved.findings("restored")) or has_more or undermined)
     silent = silent and output.format == "text"
     write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)
