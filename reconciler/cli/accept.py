@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.command import command
-from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
+from reconciler.cli.exit_codes import ExitCode, of_targets, signals_handled
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.options import (
     CONNECTION,
@@ -133,7 +133,7 @@ def accept(
     from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
-    with heeding(patience=1):
+    with signals_handled(grace_signals=1):
         write_texts(accepted, sources.roots)
     write_stdout("".join(f"{path}\n" for path in accepted.texts))
     LOG.info(

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from reconciler.cli import suggestions
 from reconciler.cli.command import command
-from reconciler.cli.exit_codes import heeding, of_report, of_signal
+from reconciler.cli.exit_codes import of_report, of_signal, signals_handled
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.journaling import RunJournal, open_journal
 from reconciler.cli.notices import notify_of_report, webhook
@@ -535,7 +535,7 @@ def _carry_out(
         write_reports_so_far(partial(render_report, report()), output)
 
     with marked(inventory, saved, started):
-        with heeding(finish, patience=inf) as signals:
+        with signals_handled(finish, grace_signals=inf) as signals:
             try:
                 with (
                     journal.run(client.api_url, saved.manifests_digest),
@@ -543,7 +543,7 @@ def _carry_out(
                 ):
                     # From here a first signal lets the requests in flight finish, so that no outcome is unknown; a
                     # second one does not.
-                    signals.patience = 1 - len(signals.came)
+                    signals.grace_signals = 1 - len(signals.received)
                     application.run()
                     signals.ignore()
             except KeyboardInterrupt:
@@ -552,7 +552,7 @@ def _carry_out(
             is_written = _written(done, journal.failures, output, job)
             notify_of_report(hook, done)
             _warn(application, done, stop.pause_reason)
-        signal = next(iter(signals.came), None)
+        signal = next(iter(signals.received), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from reconciler.cli.exit_codes import ExitCode, heeding
+from reconciler.cli.exit_codes import ExitCode, signals_handled
 from reconciler.cli.outputs import report_error
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE
@@ -133,7 +133,7 @@ def store(
     apply = replace(_told(report), manifests=commit, service=place.service, result=code, canary=canary)
     try:
         # A first signal waits for the push: else what this run created would not be known as its own.
-        with heeding(patience=1):
+        with signals_handled(grace_signals=1):
             name = place.write(stored, change, apply)
             clone_of(repository(Path()) or Path()).keep_report(name, report.time, save(report))
     except (InventoryNotStored, OutputFailed) as error:

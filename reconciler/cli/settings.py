@@ -53,10 +53,10 @@ def read_configuration() -> Mapping[str, Any]:
             of the checkout, where the job's secret files lie.
     """
     job = os.environ.get("CI_API_V4_URL")
-    beneath = {"api_url": job} if job else {}
+    job_defaults = {"api_url": job} if job else {}
     file = Path(CONFIGURATION)
     if not file.is_file():
-        return beneath
+        return job_defaults
     from reconciler import configuration
 
     read = configuration.read_configuration(file)
@@ -78,7 +78,7 @@ def read_configuration() -> Mapping[str, Any]:
                 f"{CONFIGURATION}: {key}: {outside} lies outside of the checkout, and a merge request can change that "
                 f"file; move it into the checkout, or name it {option} in the job's script instead"
             )
-    return beneath | given
+    return job_defaults | given
 
 
 def configured() -> Mapping[str, Any]:

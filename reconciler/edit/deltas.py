@@ -52,11 +52,13 @@ class Deltas:
             return
         for change in plan.changes:
             drift.add(change)
-        held: dict[Address, set[str]] = {}
+        excepted_fields: dict[Address, set[str]] = {}
         for deviation in plan.said("excepted"):
-            held.setdefault(deviation.address, set()).update(deviation.data["before"], deviation.data["after"])
+            excepted_fields.setdefault(deviation.address, set()).update(
+                deviation.data["before"], deviation.data["after"]
+            )
         for problem in plan.problems:
-            drift.solve(problem, held.get(problem.address, set()))
+            drift.solve(problem, excepted_fields.get(problem.address, set()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,8 +222,8 @@ def _put(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     if declared := declarations(stack, steps):
         layer, at, _ = declared[-1]
         may_change = members.may_change(layer, at, put)
-    elif around := declarations(stack, steps[:1]):
-        layer, at = around[-1].layer, tuple(map(literal, steps))
+    elif enclosing := declarations(stack, steps[:1]):
+        layer, at = enclosing[-1].layer, tuple(map(literal, steps))
         may_change = members.may_add(layer, at, put)
     else:
         return [Spot(stack.layers[-1], steps, put, in_own=True)]
@@ -333,12 +333,12 @@ def _prevented(stack: Stack, own_deltas: Mapping[Steps, Delta]) -> Mapping[Steps
     """Return the deltas that a lock or a minimum prevents, and those within such a delta, each with the reason."""
     prevented: dict[Steps, str] = {}
     for steps in sorted(own_deltas, key=len) if stack.has_locks else ():
-        around = next(
+        enclosing = next(
             (prevented[steps[:length]] for length in range(1, len(steps)) if steps[:length] in prevented), None
         )
-        lock = lock_on(stack, steps) if around is None else None
-        if around or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_deltas[steps]))):
-            prevented[steps] = around or f"{lock and lock.words}: change it there"
+        lock = lock_on(stack, steps) if enclosing is None else None
+        if enclosing or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_deltas[steps]))):
+            prevented[steps] = enclosing or f"{lock and lock.words}: change it there"
     return prevented
 
 
@@ -502,8 +502,8 @@ class Placement:
 
 def _lower_depth(stack: Stack, steps: Steps) -> int:
     """Return the depth at which profiles or sets declare for a document: 0 (nowhere), 1 (section) or 2 (item)."""
-    around = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
-    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in around)
+    enclosing = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
+    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in enclosing)
 
 
 def _is_new(stack: Stack, steps: Steps, delta: Delta) -> bool:

@@ -57,9 +57,9 @@ def plan(run: Run) -> Planned:
     _Told().log(unknown)
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
-    told = with_effects(narrowed, planned.live, run.kinds)
-    told = with_undermined(told, planned.declared.desired, planned.live, run.kinds)
-    placed = with_origins(told, planned.declared.manifests)
+    explained = with_effects(narrowed, planned.live, run.kinds)
+    explained = with_undermined(explained, planned.declared.desired, planned.live, run.kinds)
+    placed = with_origins(explained, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
     return replace(planned, plan=placed, cut=cut, hints=hints)
 

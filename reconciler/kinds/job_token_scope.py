@@ -182,11 +182,11 @@ GROUPS = Collection(
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
     """Yield the entry that an event has added or removed; of the switch, the service notes nothing."""
-    told = NOTED.fullmatch(event.name)
+    noted = NOTED.fullmatch(event.name)
     moved = EVENT_ENTRY.match(str(event.details.get("custom_message")))
-    if told and moved and event.target_id is not None:
+    if noted and moved and event.target_id is not None:
         names = (moved["path"], event.target_id)
-        yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")
+        yield Traced(f"{noted['what']}s", names=names, removed=noted["done"] == "removed")
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:

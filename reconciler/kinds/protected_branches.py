@@ -200,6 +200,7 @@ def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json
     push, merge = (_either(fields_of_rules, name) for name in ("allowed_to_push", "allowed_to_merge"))
     return {
         "allowed_to_push": push,
+        # GitLab 18.9 lets a Maintainer who may push merge where nobody may merge.
         "allowed_to_merge": [*push, *merge],
         **{name: any(fields.get(name) is True for fields in fields_of_rules) for name in EVENT_FIELDS.values()},
     }

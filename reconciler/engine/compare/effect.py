@@ -63,7 +63,7 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
         objects = cast("Objects", live.parts[planned.target, section, part_name])
         return {record.id: record for record in objects.own}
 
-    def told(change: Change) -> Change:
+    def with_own_effect(change: Change) -> Change:
         section = change.address.section
         if section not in rules:
             return change
@@ -73,7 +73,7 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
             effects |= _effects_of_flaw(change, part, records(section, part.name).get(change.read.id))
         return with_effect(change, _named(effects - LOOSENS if is_new else effects))
 
-    return planned.with_changes(told) if changes else planned
+    return planned.with_changes(with_own_effect) if changes else planned
 
 
 def _named(effects: Effects) -> Effect | None:

@@ -427,9 +427,9 @@ def _path(
         wanted: the declared fields.
         field_ids: the IDs of the subjects that these fields name.
     """
-    misled = None if record is None else _name_collision(at, record.names[0], record)
-    if misled is not None:
-        return as_problem(misled)
+    collision = None if record is None else _name_collision(at, record.names[0], record)
+    if collision is not None:
+        return as_problem(collision)
     remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, field_ids))
     if not isinstance(remark, str):
         return remark
