@@ -253,3 +253,16 @@ def test_the_end_of_main_is_the_end_of_the_process(cli_runner: CliRunner) -> Non
     with standard_output(latin), pytest.raises(SystemExit) as ended:
         main(["completion", "bash"])
     assert (ended.value.code, latin.errors) == (0, "backslashreplace")
+
+
+def test_at_the_end_of_main_what_no_stream_takes_is_discarded(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cli_runner
+    monkeypatch.setattr(sys, "stderr", None)
+    with Path("/dev/full").open("w") as full:
+        with standard_output(full), pytest.raises(SystemExit) as ended:
+            main(["completion", "bash"])
+        print("discarded too", file=full, flush=True)
+    with sys.stderr as opened:
+        assert (ended.value.code, opened.name) == (1, os.devnull)

@@ -122,10 +122,10 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
 
 @pytest.mark.untraced
 def test_a_copy_of_a_fleet_with_every_section_is_in_order_as_the_fleet_is(
-    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = generate(40, 3)
-    fleet["instance"]["dialect"] = dialect
+    fleet["instance"]["dialect"] = "deployed"
     for section in KINDS.keys() & fleet["projects"][0].keys():
         assert any(project[section] for project in fleet["projects"]), section
     cli_runner.sandbox.replace_state(fleet)

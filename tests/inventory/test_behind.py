@@ -35,8 +35,7 @@ def stale_clone(clone: Checkout, name: str, *options: str) -> Checkout:
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("options", [(), ("--depth=2",)])
-@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(("options", "saved"), [((), True), (("--depth=2",), False)])
 def test_a_checkout_that_is_behind_never_deletes_what_newer_manifests_declare(
     clone: Checkout, options: tuple[str, ...], *, saved: bool
 ) -> None:
@@ -99,8 +98,7 @@ def test_a_commit_that_only_another_clone_has_is_kept_until_it_is_pushed(clone: 
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("where", ["here", "elsewhere"])
-@pytest.mark.parametrize("options", [(), ("--depth=3",)])
+@pytest.mark.parametrize(("where", "options"), [("here", ()), ("elsewhere", ("--depth=3",))])
 def test_main_still_deletes_after_a_squash(clone: Checkout, where: str, options: tuple[str, ...]) -> None:
     """What was applied is a commit of the branch that was squashed; the first apply deletes nothing, the second does."""
     pushed(clone, "first", "a", "b")
