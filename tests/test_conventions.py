@@ -124,6 +124,7 @@ def test_spellings_of_one_type_are_one_meaning() -> None:
     assert meanings([ast.parse("str | int", mode="eval").body]) == {frozenset({"str", "int"})}
 
 
+@pytest.mark.untraced
 def test_a_parameter_name_has_at_most_two_meanings() -> None:
     annotations: dict[str, list[ast.expr]] = {}
     for file in SOURCES:

@@ -339,6 +339,7 @@ def test_all_schemas_are_written_into_a_folder_and_the_files_here_are_up_to_date
     assert here == written, "run: python -m reconciler schema --write schemas"
 
 
+@pytest.mark.untraced
 def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "schemas").touch()
     with pytest.raises(OutputFailed, match=r"schemas/manifest\.schema\.json: File exists"):

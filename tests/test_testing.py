@@ -78,6 +78,7 @@ def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path
     check_kind(KIND, manifest, route)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
@@ -146,6 +147,7 @@ def test_a_route_that_the_sandbox_has_not_found_is_named(manifest: Path) -> None
         check_kind(KIND, manifest, stray)
 
 
+@pytest.mark.untraced
 def test_a_kind_whose_changes_cannot_be_undone_is_not_right(manifest: Path) -> None:
     state = {
         "users": [{"username": "checker", "tokens": ["check-token"]}],

@@ -633,7 +633,7 @@ def widening_notes(saved: RunDocument) -> Iterator[str]:
         yield f"{object_label(address)} of {address.target}: {affected.reason}"
     more = len(widened) - MAX_WIDENING_NOTES
     if more > 0:
-        yield f"{counted(more, 'more object')} {'holds' if more == 1 else 'hold'} for more then"
+        yield f"{counted(more, 'more object')} will apply more widely"
 
 
 def access_notes(saved: RunDocument) -> Iterator[str]:

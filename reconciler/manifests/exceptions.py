@@ -1,4 +1,4 @@
-"""Exceptions of documents: checked against what is declared, with names as the planner knows them."""
+"""Exceptions of documents: checked against the declared sections, with the names that the planner has."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date

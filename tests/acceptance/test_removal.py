@@ -7,6 +7,7 @@ import pytest
 from tests.acceptance.installation import Installation
 
 
+@pytest.mark.untraced
 def test_ctrl_c_leaves_nothing_that_anybody_could_use(installation: Installation, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), installation.world(tmp_path) as world:
         world.group("sub")

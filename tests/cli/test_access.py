@@ -67,6 +67,7 @@ def _service(cli_runner: CliRunner, dialect: str, monkeypatch: pytest.MonkeyPatc
         cli_runner.write(f"manifests/{name}.yaml", text)
 
 
+@pytest.mark.untraced
 def test_a_plan_from_shards_is_shown_applied_and_then_as_wanted(cli_runner: CliRunner, dialect: str) -> None:
     for number in (1, 2):
         assert cli_runner(f"plan --shard {number}/2 --out {number}.json").code == 0

@@ -4,6 +4,8 @@ import csv
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 
@@ -60,6 +62,7 @@ def read(table: str) -> str:
     return re.sub(r"(?m)(?<=,2099-01-0[12],)[0-9]+", "N", text.replace("\r\n", "\n"))
 
 
+@pytest.mark.untraced
 def test_an_audit_has_four_tables_and_the_fleet_page_shows_them(cli_runner: CliRunner) -> None:
     live(cli_runner)
     commit = repository(cli_runner.folder).commit()

@@ -35,6 +35,7 @@ def planned(cli_runner: CliRunner, options: str = "") -> Shape:
     return document
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("live", "spec", "expected"),
     [
@@ -156,6 +157,7 @@ def test_the_effect_of_each_change(cli_runner: CliRunner, live: Any, spec: str, 
     assert {word: document["summary"][word] for word in numbers} == numbers
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("live", "of_group", "spec", "expected"),
     [

@@ -228,6 +228,7 @@ spec: {}
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("is_listed", [True, False])
 @pytest.mark.parametrize("about", ["", "item: nightly, "])
 def test_a_section_that_is_switched_off_may_be_excepted(cli_runner: CliRunner, about: str, *, is_listed: bool) -> None:

@@ -106,6 +106,7 @@ def test_a_report_has_one_exit_code(status: Status, writes: int, signal: int | N
     assert of_report(report, signal=signal, allow_problems=True) == (0 if status is Status.DONE else code)
 
 
+@pytest.mark.untraced
 def test_the_doctor_and_export_tell_a_part_from_nothing(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     sicken(cli_runner)
     part = ("doctor", "export --group acme --section approval_settings -o out")

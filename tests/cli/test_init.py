@@ -78,9 +78,8 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert files["reconciler.yaml"].splitlines()[1:6] == [
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
-        "# Each apply lists what is live because these manifests declare it, and pushes that to the branch "
-        "reconciler/applied.",
-        "# An item that is taken out of them later is deleted.",
+        "# Each apply records the objects that these manifests created or declare, on the branch reconciler/applied.",
+        "# An item that is removed from them later is deleted.",
         "inventory: {remote: origin}",
     ]
     _, _, undecided = files["reconciler.yaml"].partition("Worth deciding")
@@ -313,6 +312,7 @@ def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_r
     assert "exclude: [acme/api]" in files["manifests/acme.set.yaml"]
 
 
+@pytest.mark.untraced
 def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -344,6 +344,7 @@ def test_where_the_service_refuses_nothing_is_written(cli_runner: CliRunner, lin
     assert [*Path().iterdir()] == []
 
 
+@pytest.mark.untraced
 def test_what_commands_write_where_the_pages_and_pipelines_say_is_not_committed_by_accident(
     cli_runner: CliRunner,
 ) -> None:

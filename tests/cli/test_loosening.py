@@ -73,7 +73,7 @@ NOTE = """\
 -     code_owner_approval_required: false
 !     loosens
 -     branches that match no other rule are open to every Developer, force pushes and deletions included
--     each approval rule for it alone holds for all branches then
+-     each approval rule for it alone applies to all branches then
 ```
 
 </details>

@@ -70,6 +70,7 @@ def test_a_project_that_turns_sick_after_the_plan_fails_alone(
     assert titles(cli_runner) == [[], ["v1"], []]
 
 
+@pytest.mark.untraced
 @SICK
 def test_the_others_are_exported_however_they_are_named(cli_runner: CliRunner, sickness: str, reason: str) -> None:
     cli_runner.sandbox.set_faults([f"{sickness},match=acme%2Fapi"])

@@ -134,8 +134,9 @@ def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: C
 
 
 @contextmanager
-def standard_output(stream: io.TextIOWrapper) -> Iterator[None]:
-    before, sys.stdout = sys.stdout, stream
+def standard_output(stream: io.TextIOWrapper | None) -> Iterator[None]:
+    before = sys.stdout
+    sys.stdout = stream  # None, if it was closed before the start
     try:
         yield
     finally:
@@ -156,6 +157,12 @@ def test_where_stdout_takes_nothing_stderr_takes_what_was_done(cli_runner: CliRu
     assert json.loads(Path("report.json").read_text())["summary"]["created"] == 1
 
 
+def test_a_result_for_a_closed_stdout_is_an_error(cli_runner: CliRunner) -> None:
+    with standard_output(None):
+        planned = cli_runner("plan")
+    assert (planned.code, planned.err) == (1, "reconciler: standard output is closed\n")
+
+
 def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     """Run a command as a shell does, with streams of its own; `$@` is the command."""
     command = [sys.executable, "-m", "reconciler", *line.split()]
@@ -165,7 +172,7 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.processes
+@pytest.mark.untraced
 @pytest.mark.usefixtures("cli_runner")
 def test_standard_streams_that_are_full_or_closed() -> None:
     full = in_a_process("apply --yes", '"$@" >/dev/full')
@@ -246,3 +253,16 @@ def test_the_end_of_main_is_the_end_of_the_process(cli_runner: CliRunner) -> Non
     with standard_output(latin), pytest.raises(SystemExit) as ended:
         main(["completion", "bash"])
     assert (ended.value.code, latin.errors) == (0, "backslashreplace")
+
+
+def test_at_the_end_of_main_what_no_stream_takes_is_discarded(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cli_runner
+    monkeypatch.setattr(sys, "stderr", None)
+    with Path("/dev/full").open("w") as full:
+        with standard_output(full), pytest.raises(SystemExit) as ended:
+            main(["completion", "bash"])
+        print("discarded too", file=full, flush=True)
+    with sys.stderr as opened:
+        assert (ended.value.code, opened.name) == (1, os.devnull)

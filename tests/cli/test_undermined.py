@@ -130,6 +130,7 @@ def test_nothing_is_said_of_rules_that_cannot_be_read(cli_runner: CliRunner) -> 
 CLOSED = "nobody may push or merge: list a role in `allowed_to_merge`, unless the branch is to stay as it is"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("live", "of_group", "spec", "expected"),
     [

@@ -75,6 +75,7 @@ def test_the_state_holds_what_was_read_and_what_stands_around_it(cli_runner: Cli
     }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("own_in_list", [False, True], ids=["nobody is on their own list", "one is on its own"])
 def test_the_dialect_is_told_by_whether_every_project_is_on_its_own_list(
     cli_runner: CliRunner, dialect: str, own_in_list: bool
@@ -121,10 +122,10 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
 
 @pytest.mark.untraced
 def test_a_copy_of_a_fleet_with_every_section_is_in_order_as_the_fleet_is(
-    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = generate(40, 3)
-    fleet["instance"]["dialect"] = dialect
+    fleet["instance"]["dialect"] = "deployed"
     for section in KINDS.keys() & fleet["projects"][0].keys():
         assert any(project[section] for project in fleet["projects"]), section
     cli_runner.sandbox.replace_state(fleet)

@@ -88,6 +88,7 @@ def approval(branch: str) -> str:
     return f"  + {what:<42}approvals_required: 1, users: ada, branches: {branch}, tightens     manifests/set.yaml:9\n"
 
 
+@pytest.mark.untraced
 def test_a_set_means_the_default_branch_of_each_project_and_asks_for_nothing_more(cli_runner: CliRunner) -> None:
     projects(cli_runner)
     cli_runner.write("manifests/set.yaml", SET)
@@ -347,6 +348,7 @@ def test_no_line_may_go_that_leaves_alone_what_may_be_the_default_branch(cli_run
     assert "this line may go: no profile and no set declares it" in cli_runner("validate").out
 
 
+@pytest.mark.untraced
 def test_another_default_branch_gets_a_rule_and_the_former_one_stays(cli_runner: CliRunner, git: Repository) -> None:
     projects(cli_runner)
     cli_runner.write("manifests/a.yaml", DOCUMENT)
@@ -429,6 +431,7 @@ def test_a_set_that_names_the_default_branch_of_some_is_warned_of_the_others(cli
     assert cli_runner("plan").err == ""
 
 
+@pytest.mark.untraced
 def test_what_is_exported_as_a_set_protects_the_default_branch_of_each_project(cli_runner: CliRunner) -> None:
     projects(cli_runner)
     state = cli_runner.sandbox.state()
@@ -458,6 +461,7 @@ def test_what_is_exported_as_a_set_protects_the_default_branch_of_each_project(c
     assert (one.code, one.out) == (0, "")
 
 
+@pytest.mark.untraced
 def test_a_minimum_holds_the_branch_of_that_name(cli_runner: CliRunner, git: Repository) -> None:
     projects(cli_runner)
     at_least = '{name: all, at_least: {protected_branches: ["{default_branch}"]}}'

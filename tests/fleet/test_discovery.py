@@ -218,6 +218,7 @@ PROJECT = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {%s}\nspec: {%s}\
 TELLING = "milestones: {}"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("more", "line", "simple"),
     [

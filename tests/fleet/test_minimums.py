@@ -99,6 +99,7 @@ def writes(cli_runner: CliRunner) -> list[str]:
     ]
 
 
+@pytest.mark.untraced
 def test_what_is_looser_is_raised_and_what_is_stricter_stays(cli_runner: CliRunner) -> None:
     fleet(cli_runner)
     planned = cli_runner("plan --out plan.json")
@@ -281,6 +282,7 @@ def test_a_saved_plan_knows_the_minimums_of_what_is_planned_again(cli_runner: Cl
     assert [line.split()[1] for line in writes(cli_runner)] == ["groups/acme/merge_request_approval_setting"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("wanted", "rule", "expected"),
     [

@@ -28,6 +28,8 @@ OWN = {"CI_PROJECT_ID": "900", "CI_MERGE_REQUEST_PROJECT_ID": "900"}
 MERGE_REQUEST = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_COMMIT_BRANCH": ""}
 MAIN = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
 CHECKS = ["reconciler-validate", "reconciler-plan"]
+UNVALIDATED = ["--no-json-schema-validation"]
+"""The validation takes as long as everything else."""
 
 PIPELINES = [
     ("merge request", {**OWN, **MERGE_REQUEST}, [*CHECKS, "reconciler-review"]),
@@ -48,6 +50,7 @@ class Machine:
 
     def __init__(self, folder: Path, configuration: str, program: Path | None = None) -> None:
         self.folder, self.program = folder, program
+        self.is_valid = False
         folder.mkdir(exist_ok=True)
         shutil.copytree(ROOT / "templates", folder / "templates")
         (folder / ".gitlab-ci.yml").write_text(configuration)
@@ -75,9 +78,10 @@ class Machine:
         )
 
     def jobs(self, **variables: str) -> list[str]:
-        """Return the jobs of a pipeline with these variables."""
-        done = self.run("--list", **variables)
-        assert "json schema validated" in done.stdout, done.stdout
+        """Return the jobs of a pipeline with these variables; the first time, validate the configuration too."""
+        done = self.run("--list", *UNVALIDATED * self.is_valid, **variables)
+        self.is_valid = self.is_valid or "json schema validated" in done.stdout
+        assert self.is_valid, done.stdout
         return list(dict.fromkeys(re.findall(r"^(reconciler-[\w-]+)", done.stdout, re.MULTILINE)))
 
 
@@ -122,7 +126,7 @@ def test_its_jobs_run_as_they_do_in_the_other_tests(project: Project, tmp_path: 
             "RECONCILER_CA_FILE": project.in_merge_request(first).variables["RECONCILER_CA_FILE"],
             "CI_JOB_TOKEN": "glcbt-job-token",
         }
-        return machine.run("--force-shell-executor", *names, **{**OWN, **MAIN, **service, **variables})
+        return machine.run("--force-shell-executor", *UNVALIDATED, *names, **{**OWN, **MAIN, **service, **variables})
 
     in_merge_request = {**MERGE_REQUEST, "CI_MERGE_REQUEST_IID": "7"}
     done = jobs(*CHECKS, **in_merge_request)

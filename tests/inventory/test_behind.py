@@ -35,8 +35,7 @@ def stale_clone(clone: Checkout, name: str, *options: str) -> Checkout:
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("options", [(), ("--depth=2",)])
-@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(("options", "saved"), [((), True), (("--depth=2",), False)])
 def test_a_checkout_that_is_behind_never_deletes_what_newer_manifests_declare(
     clone: Checkout, options: tuple[str, ...], *, saved: bool
 ) -> None:
@@ -99,8 +98,7 @@ def test_a_commit_that_only_another_clone_has_is_kept_until_it_is_pushed(clone: 
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("where", ["here", "elsewhere"])
-@pytest.mark.parametrize("options", [(), ("--depth=3",)])
+@pytest.mark.parametrize(("where", "options"), [("here", ()), ("elsewhere", ("--depth=3",))])
 def test_main_still_deletes_after_a_squash(clone: Checkout, where: str, options: tuple[str, ...]) -> None:
     """What was applied is a commit of the branch that was squashed; the first apply deletes nothing, the second does."""
     pushed(clone, "first", "a", "b")
@@ -154,8 +152,8 @@ def test_a_shallow_clone_does_not_know_what_its_own_commits_descend_from(clone: 
     shallow.git.git("push", "--quiet", "origin", "main")
     shallow.declare("{milestones: {a: {}, b: {}, c: {description: x}}}")
     uncommitted = (
-        "the manifests are not as committed: the log will name no commit, and what this apply creates is not deleted by "
-        "absence before it was applied from a commit"
+        "the manifests are not as committed: the log will not name a commit, and objects that this apply creates are "
+        "not deleted by absence until an apply from a commit"
     )
     done = ["project acme/api", '  ~ milestone "c"                             done']
     assert shallow.apply() == (0, [*done, uncommitted])

@@ -88,6 +88,7 @@ def test_the_list_is_pushed_in_the_name_of_whose_token_it_is(server: GitServer, 
     assert (job.live(), job.run("log")[1][0][:5]) == (["a", "b"], "apply")
 
 
+@pytest.mark.untraced
 def test_reports_name_the_last_applies_and_ask_for_nothing_more(
     server: GitServer, job: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,7 @@ def test_a_folder_that_enters_or_leaves_the_paths_is_planned(user: Checkout) -> 
     assert user.live("acme/lib") == ["x"]
 
 
+@pytest.mark.untraced
 def test_what_only_time_changes_comes_up(user: Checkout) -> None:
     """The list names the day on which time alone changes what is wanted; that day is made to be today."""
     exception = f", exceptions: [{{section: milestones, item: a, until: {day(20)}, reason: A demo}}]"

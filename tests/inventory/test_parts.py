@@ -92,6 +92,7 @@ def test_an_apply_that_a_signal_ends_writes_down_what_it_did(user: Checkout) -> 
     assert user.apply() == (0, ["project acme/api", '  - trigger token "t"                         done'])
 
 
+@pytest.mark.untraced
 def test_an_archived_member_of_a_set_has_not_left(user: Checkout) -> None:
     user.write("manifests/set.yaml", SET.format("{s: {}, t: {}}"))
     user.commit("first")

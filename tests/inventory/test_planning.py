@@ -194,7 +194,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()
     git.git("branch", INVENTORY_BRANCH)
-    reason = f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl"
+    reason = f"the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl"
     planned = cli_runner("plan")
     assert planned.code == 3
     assert (
@@ -299,7 +299,7 @@ def test_a_list_that_cannot_be_read_comes_before_all_headings(cli_runner: CliRun
     git.commit()
     git.git("branch", INVENTORY_BRANCH)
     assert cli_runner("plan").out == (
-        f"  ! the inventory cannot be read: the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl; "
+        f"  ! the inventory cannot be read: the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl; "
         "name another `branch` under `inventory` in reconciler.yaml\n"
         "4 projects                                                           (acme/api, acme/lib and 2 more)\n"
         '  + milestone "one"     manifests/all.yaml:5\n'

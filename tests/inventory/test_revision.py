@@ -25,6 +25,7 @@ def declared(revision: Revision) -> dict[str, list[str]]:
 NOW = Inputs([Path("manifests")], KINDS)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_revision_is_read_with_its_own_configuration(folder: Folder, shared: bool) -> None:
     """Paths and values are those of that time, and so is what templates lead to."""

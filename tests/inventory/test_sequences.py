@@ -89,6 +89,7 @@ def test_the_values_that_the_repository_sets_are_no_other_inputs(user: Checkout)
     assert user.plan("--since HEAD~1") == (0, deleted)
 
 
+@pytest.mark.untraced
 def test_what_a_pruned_section_deletes_does_not_stay(user: Checkout) -> None:
     """Such a deletion needs no proof, and none is missed."""
     user.milestones("a", "b")

@@ -66,6 +66,7 @@ def test_the_newest_keys_stay(engine: EngineDriver) -> None:
     assert engine.step(wanted(2, prune=True)) == [f"DELETE {URL}/4"]
 
 
+@pytest.mark.untraced
 def test_an_export_declares_how_many_there_are(cli_runner: CliRunner) -> None:
     def exported(*keys: int) -> str:
         cli_runner.service(error_tracking_client_keys=[{"id": number} for number in keys])

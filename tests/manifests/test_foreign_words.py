@@ -214,6 +214,7 @@ def test_a_key_of_others_is_one_of_ours_or_has_an_answer(section: str) -> None:
     assert not answered & ours
 
 
+@pytest.mark.untraced
 def test_a_section_of_others_is_named_as_it_is_here_or_not_guessed(folder: Folder, cli_runner: CliRunner) -> None:
     names = [name for names in SECTIONS.values() for name in names.split() if name not in KINDS]
     head = "{apiVersion: reconciler/v1, kind: Project, metadata: {path: acme/p%d}, spec: {%s: {}}}\n"

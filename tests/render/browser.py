@@ -52,8 +52,10 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self.emulate("", look)
-        self.driver.get("about:blank")  # else a page that differs only in its fragment would not be loaded again
-        self.driver.get(file.as_uri() + (f"#{fragment}" if fragment else ""))
+        address = file.as_uri()
+        if fragment and self.driver.current_url.partition("#")[0] == address:
+            self.driver.get("about:blank")  # else a page that differs only in its fragment would not be loaded again
+        self.driver.get(address + (f"#{fragment}" if fragment else ""))
         self.wait_for(COMPLETE)
 
     def emulate(self, media: str, look: str = "light") -> None:

@@ -412,10 +412,12 @@ def calls_of(number: int, style: Style, name: str) -> int:
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("group_by", ["target", "change"])
+@pytest.mark.parametrize(
+    ("name", "group_by"),
+    [*((name, "target") for name in FORMATS), *((name, "change") for name in ("html", "markdown", "text"))],
+)
 def test_the_work_grows_with_the_changes_and_no_faster(name: str, group_by: str) -> None:
-    few, many_more = (calls_of(number, Style(group_by=group_by), name) for number in (200, 800))
+    few, many_more = (calls_of(number, Style(group_by=group_by), name) for number in (100, 400))
     assert many_more <= 4.4 * few
 
 

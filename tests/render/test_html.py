@@ -126,7 +126,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [0],
             "losses": [
                 "no use of it is recorded",
-                "its value starts no more pipelines, and does not come back",
+                "its value no longer starts pipelines, and cannot be restored",
             ],
             "requests": "DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
             "rows": [[0, 0, 0, 0, 0, 0]],

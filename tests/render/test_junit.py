@@ -65,6 +65,7 @@ def test_a_test_names_the_file_of_its_target() -> None:
     assert failure.attrib["message"] == "1 object not done"
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.text(min_size=1))
 @example("]]>\x00\x1b[1m\ud800\ufffe\uffff\u202e\r\n</failure>")

@@ -1,4 +1,4 @@
-"""Each page in every look: light, dark and forced colours, on a desktop and a phone, of 10 and of 5,000 projects.
+"""Each page in every look: light, dark and forced colours, on a desktop and a phone, of 10 and of 1,000 projects.
 
 The page of an apply that was interrupted is that of a report with a few more words: it needs not be large.
 """
@@ -43,7 +43,7 @@ def gallery(tmp_path: Path) -> Path:
 
 
 SMALL = 10, [*product(SIZES, LOOKS)], [("desktop", "light"), ("phone", "dark")]
-LARGE = 5000, [("desktop", "light"), ("phone", "forced")], list[View]()
+LARGE = 1000, [("desktop", "light"), ("phone", "forced")], list[View]()
 
 
 @pytest.mark.parametrize(
