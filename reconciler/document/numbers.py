@@ -169,13 +169,13 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
     return numbers
 
 
-def effects_once(numbers: Counter[str]) -> Mapping[str, int]:
+def effects_once(by_word: Counter[str]) -> Mapping[str, int]:
     """Return the numbers by effect, among numbers by word: undoing what somebody loosened tightens, and counts once."""
     return {
-        "loosens": numbers["loosens"] - numbers["tightened"],
-        "tightens": numbers["tightens"] - numbers["loosened"],
-        "loosened": numbers["loosened"],
-        "tightened": numbers["tightened"],
+        "loosens": by_word["loosens"] - by_word["tightened"],
+        "tightens": by_word["tightens"] - by_word["loosened"],
+        "loosened": by_word["loosened"],
+        "tightened": by_word["tightened"],
     }
 
 
