@@ -266,8 +266,8 @@ class Configuration(BaseModel):
     )
     inventory: Inventory = Field(
         InventorySettings(),
-        description="Where the inventory of applied objects is kept, by which objects are deleted that are no longer "
-        "declared; `false` for none.",
+        description="Where to keep the inventory of applied objects: a plan deletes those that it lists and that are "
+        "no longer declared; `false` for none.",
         examples=[{"remote": "origin"}],
     )
     issue: IssueSettings = Field(

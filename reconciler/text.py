@@ -300,24 +300,30 @@ def _parts(
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of each group of targets, then of each single target.
 
-    On a terminal, the first heading says how to see the targets that it does not name.
+    What is about all targets comes first, since it has no heading. On a terminal, the first heading says how to see
+    the targets that it does not name.
     """
     by_target: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
-    unnamed: set[Target] = set()
     hint = "" if style.width is None or style.group_by else "; --group-by target shows each"
-    for block in blocks:
+    for block in sorted(blocks, key=_has_heading):
         lines = [line for group in block.ranked for line in _group(group, style)]
-        if len(block.targets) > 1:
+        if not _has_heading(block):
+            yield [], lines
+        elif len(block.targets) > 1:
             number, names = headline(block.targets)
             yield _heading(number, f"{names}{hint}", style), lines
             hint = ""
         else:
             by_target[block.targets[0]] = lines
-            unnamed |= {*block.targets} if all(_is_about_run(group.sample) for group in block.groups) else set()
     for target, own in by_target.items():
         lines = [*own, *more.get(target, ())]
         if lines:
-            yield [] if target in unnamed else [_painted(escaped(str(target)), "target", style)], lines
+            yield [_painted(escaped(str(target)), "target", style)], lines
+
+
+def _has_heading(block: Block[Entry]) -> bool:
+    """Return whether a block has its targets for a heading: it is not about the run alone."""
+    return not all(_is_about_run(group.sample) for group in block.groups)
 
 
 def _is_about_run(entry: Entry) -> bool:

@@ -248,7 +248,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
                 "notes": [
                     {"code": "loss", "reason": "no use of it is recorded"},
-                    {"code": "loss", "reason": "its value starts no more pipelines, and does not come back"},
+                    {"code": "loss", "reason": "its value no longer starts pipelines, and cannot be restored"},
                 ],
                 "origin": "",
             },
@@ -379,11 +379,11 @@ def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> N
         (lambda plan: first(plan).update(target="project acme/other"), "items[2].target is not among the targets"),
         (lambda plan: plan["targets"][0]["sections"].pop("milestones"), "items[2].section is not among those of its target"),
         (lambda plan: plan["targets"].append(plan["targets"][0]), "two targets are 'project acme/payments/api'"),
-        (lambda plan: plan["items"][4]["data"].pop("owner"), "items[4]: the data of 'unmanaged' are not as they should be"),
+        (lambda plan: plan["items"][4]["data"].pop("owner"), "items[4]: the data of 'unmanaged' are invalid"),
         (lambda plan: first(plan).update(notes=[{"code": "page", "reason": "", "data": {"page": 1}}]),
-         "items[2]: the data of 'page' are not as they should be"),
+         "items[2]: the data of 'page' are invalid"),
         (lambda plan: first(plan).update(notes=[{"code": "changed_by", "reason": "", "data": {"name": "Mona",
-         "time": "2026-12-01T10:00:00"}}]), "items[2]: the data of 'changed_by' are not as they should be"),
+         "time": "2026-12-01T10:00:00"}}]), "items[2]: the data of 'changed_by' are invalid"),
     ],
 )  # fmt: skip
 def test_items_that_no_plan_has_are_refused(spoil: Spoil, words: str) -> None:

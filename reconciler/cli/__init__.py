@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from reconciler import __version__, built_from
-from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
+from reconciler.cli.exit_codes import ExitCode, of_signal, signal_of, signals_handled
 from reconciler.cli.help import HELP_OPTION, first_example, short_option, text_option, write_text
 from reconciler.cli.logs import warn_after_error
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors go to stderr."""
-    with heeding():
+    with signals_handled():
         try:
             code = _run(arguments)
         finally:

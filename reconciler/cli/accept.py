@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.command import command
-from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
+from reconciler.cli.exit_codes import ExitCode, of_targets, signals_handled
 from reconciler.cli.inventory import opened_inventory
 from reconciler.cli.options import (
     CONNECTION,
@@ -64,7 +65,7 @@ ACCEPT_BRANCH = "reconciler/accept"
 @click.option(
     "--only-locks",
     is_flag=True,
-    help="With --until: accept just what breaks a lock or a minimum; other differences stay.",
+    help="With --until: accept only values that break a lock or a minimum; other differences stay.",
 )
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
@@ -94,15 +95,18 @@ def accept(
 ) -> int:
     """Write live values into the manifests where they differ.
 
-    The plan is empty afterwards. A value is written where it is declared: into the profile or set if all its targets
-    agree, else into the target's own document, which is created if necessary. Comments and order stay. Objects that no
-    manifest mentions are written only where the plan deletes them: in pruned sections, and by the inventory.
+    The plan is empty afterwards. A value is written where it is declared: into the profile or set if its targets all
+    have the same live value, else into the target's own document, which is created if necessary. Comments and order
+    stay. Objects that no manifest mentions are written only where the plan deletes them: in pruned sections, and where
+    the inventory lists them. A project that was renamed or moved gets its new path, in its document and in the lists of
+    sets.
 
     Needs all manifests: PATHS that are a part of them are refused; --target narrows what is accepted. Differences that
     cannot be accepted, such as a value in a template or below a minimum, are reported, and the exit code is 3.
 
     With --until, writes exceptions into the targets' own documents instead of values, and takes out values that break a
-    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep what they break.
+    lock or a minimum: with --only-locks, for these alone. Targets outside of the selection keep such values. New paths
+    are written as well, unless with --only-locks.
 
     With --merge-request, commits through the service, on top of the project's default branch, with paths relative to
     the root of the git checkout. Opens the merge request once, then updates it.
@@ -129,7 +133,7 @@ def accept(
     from reconciler.edit.writing import write_texts
     from reconciler.model.wording import counted
 
-    with heeding(patience=1):
+    with signals_handled(grace_signals=1):
         write_texts(accepted, sources.roots)
     write_stdout("".join(f"{path}\n" for path in accepted.texts))
     LOG.info(
@@ -187,7 +191,7 @@ def _refuse_part(sources: SourceOptions) -> None:
     left_out = [file for file in files if os.path.realpath(file) not in read]
     if 0 < len(left_out) < len(files):
         raise UsageError(
-            "accept needs all manifests, for what is shared may be of others too; PATHS leave out "
+            "accept needs all manifests, since other targets may share the values; PATHS leave out "
             f"{counted(len(left_out), 'file')} of {listed(usual)}, such as {left_out[0]}; narrow it with --target "
             "instead"
         )
@@ -291,7 +295,8 @@ def _accept_drift(
             locks_bind=deferral is None,
         ) as run,
     ):
-        planned = compared(run)
+        # A project that has moved is compared where it is, as its documents declare it with the path that is accepted.
+        planned = compared(replace(run, follow_moved=True))
         inapplicable = {
             (obstacle.where.target, obstacle.where.section)
             for obstacle in planned.obstacles

@@ -16,9 +16,9 @@ from click.core import ParameterSource
 
 from reconciler.cli import suggestions
 from reconciler.cli.command import command
-from reconciler.cli.exit_codes import heeding, of_report, of_signal
-from reconciler.cli.held_journal import HeldJournal, held_journal
+from reconciler.cli.exit_codes import of_report, of_signal, signals_handled
 from reconciler.cli.inventory import opened_inventory
+from reconciler.cli.journaling import RunJournal, open_journal
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
     CONNECTION,
@@ -166,6 +166,7 @@ def apply(
         _check_saved(sources, selection, planning)
     _check_canary(canary, verifies=not no_verify)
     seconds = duration("--wait", wait).total_seconds()
+    # Checked before anything is requested, though they are needed later: a share of the changes, when these are known.
     duration("--grace", planning.grace)
     _failure_limit(max_failures, 0)
     secrets = partial(tokens_of, connection, output.notify)
@@ -178,9 +179,10 @@ def apply(
     with (
         connected(connection, reads_moved=False) as client,
         opened_inventory(client, sources, planning, connection, stores=True) as inventory,
-        held_journal(journal, client, all_kinds(), sink) as held,
+        open_journal(journal, client, all_kinds(), sink) as run_journal,
     ):
         if inventory.error is not None:
+            # What this apply created would never be known as its own, and never be deleted by absence.
             raise PlanRefused(f"nothing was changed: {inventory.error}; or go on without it: --no-inventory")
         if plan_file is None:
             inputs = inputs_of(sources, secrets)
@@ -189,6 +191,7 @@ def apply(
             read = _current(read_plan(plan_file), client, duration("--max-age", max_age))
             saved = replace(read, limits=_limits_of_saved(read.limits, planning, client, in_job=job is not None))
         saved = replace(saved, limits=replace(saved.limits, sink=sink is not None))
+        # Before a part is taken: each of 20 jobs would be within the limits.
         _refuse_guarded(saved, output)
         if plan_file is not None:
             saved = _part_of(saved, plan_file, selection.shard or (job.part if job and not saved.shard else None))
@@ -202,7 +205,7 @@ def apply(
             stale=stale,
             deliver=sink,
             stop=Stop(client.stop),
-            write_log=held.log,
+            write_log=run_journal.log,
             progress=Progress(lambda: client.traffic.requests),
             canary=first,
             failures=_failure_limit(max_failures, sum(1 for _ in saved.changes)),
@@ -211,7 +214,7 @@ def apply(
             own_tokens=secrets(),
         )
         report, code = _carry_out(
-            saved, inventory, client, options, held, output=output, job=job, canary=canary or "", hook=hook
+            saved, inventory, client, options, run_journal, output=output, job=job, canary=canary or "", hook=hook
         )
         if code and plan_file is not None and os.environ.get("CI"):
             LOG.warning("%s", RETRIED)
@@ -301,7 +304,7 @@ def revert(
     with (
         connected(connection) as client,
         opened_inventory(client, SourceOptions(), planning, connection, stores=True) as inventory,
-        held_journal(journal, client, all_kinds(), sink) as held,
+        open_journal(journal, client, all_kinds(), sink) as run_journal,
     ):
         if inventory.error is not None:
             raise inventory.error
@@ -312,12 +315,12 @@ def revert(
             verify=not no_verify,
             deliver=sink,
             stop=Stop(client.stop),
-            write_log=held.log,
+            write_log=run_journal.log,
             progress=Progress(lambda: client.traffic.requests),
             now=client.now,
             own_tokens=secrets(),
         )
-        _, code = _carry_out(saved, inventory, client, options, held, output=output)
+        _, code = _carry_out(saved, inventory, client, options, run_journal, output=output)
         return code
 
 
@@ -496,7 +499,7 @@ def _carry_out(
     inventory: "OpenInventory",
     client: "Client",
     options: "ApplyOptions",
-    journal: HeldJournal,
+    journal: RunJournal,
     *,
     output: OutputOptions,
     job: Job | None = None,
@@ -532,13 +535,15 @@ def _carry_out(
         write_reports_so_far(partial(render_report, report()), output)
 
     with marked(inventory, saved, started):
-        with heeding(finish, patience=inf) as signals:
+        with signals_handled(finish, grace_signals=inf) as signals:
             try:
                 with (
                     journal.run(client.api_url, saved.manifests_digest),
                     shown(options.progress, client.traffic, output),
                 ):
-                    signals.patience = 1 - len(signals.came)
+                    # From here a first signal lets the requests in flight finish, so that no outcome is unknown; a
+                    # second one does not.
+                    signals.grace_signals = 1 - len(signals.received)
                     application.run()
                     signals.ignore()
             except KeyboardInterrupt:
@@ -547,10 +552,11 @@ def _carry_out(
             is_written = _written(done, journal.failures, output, job)
             notify_of_report(hook, done)
             _warn(application, done, stop.pause_reason)
-        signal = next(iter(signals.came), None)
+        signal = next(iter(signals.received), None)
         incomplete = bool(not is_written or journal.unsettled or application.imports.unfinished)
         code = of_report(done, allow_problems=output.allow_problems, signal=signal, incomplete=incomplete)
         first = options.canary if stop.reason else None
+        # Last: the report is written by now, whatever git does.
         code = store(
             inventory, saved, done, code, canary=canary, canary_targets=first, application=application, client=client
         )
@@ -581,7 +587,7 @@ def _written(report: "RunDocument", failures: list[OutputFailed], output: Output
     return not failures
 
 
-def _warn(application: "Application", report: "RunDocument", held: str) -> None:
+def _warn(application: "Application", report: "RunDocument", pause_reason: str) -> None:
     """Warn of running imports, of changes that nothing has verified, and of the reason that ended the run early."""
     from reconciler.engine.apply import UNVERIFIED
 
@@ -594,5 +600,5 @@ def _warn(application: "Application", report: "RunDocument", held: str) -> None:
             f"{counted(number, 'change')} {'is' if number == 1 else 'are'}",
             "it" if number == 1 else "them",
         )
-    if held:
-        LOG.warning("the run ended before all changes: %s", held)
+    if pause_reason:
+        LOG.warning("the run ended before all changes: %s", pause_reason)

@@ -56,7 +56,7 @@ def backup(*, connection: ConnectionOptions, group: str, file: Path, wait: str) 
             done = back_up(group, file, client, seconds=seconds, pause=pause)
         except NotFound as error:
             target = Target(Level.GROUP, group)
-            error.remedy = f"there is no such group, or none this token may see; {path_remedy(target, client)}"
+            error.remedy = f"no such group, or not visible to this token; {path_remedy(target, client)}"
             if has_other_level(target, client):
                 error.remedy = "this is a project, and only groups are backed up: name the group that it is in"
             raise

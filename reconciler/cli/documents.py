@@ -81,7 +81,7 @@ def _name(document: "RunDocument") -> str:
 def plans(command: str, *words: str) -> bool:
     """Return whether a command is to make a whole plan: a merge of reports, or of the plans of `drift`, is not.
 
-    A file that is missing tells that by its name.
+    An error about a missing file names it.
     """
     if command != "merge":
         return command == job.PLAN

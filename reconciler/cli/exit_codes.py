@@ -58,7 +58,7 @@ def of_report(
     Args:
         report: what became of the changes.
         allow_problems: whether problems are all right.
-        signal: the signal that came meanwhile; it counts only if it left something undone or unverified.
+        signal: the signal that received meanwhile; it counts only if it left something undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
     from reconciler.engine.apply import UNVERIFIED
@@ -103,43 +103,43 @@ class Signals:
     """The signals received.
 
     Attributes:
-        came: their numbers, in order.
-        patience: how many more of them only call `react`. The next one raises `Ended`; later ones are ignored until the
-            patience is set again.
+        received: their numbers, in order.
+        grace_signals: how many more of them only call `on_signal`. The next one raises `Ended`; later ones are ignored
+            until the number is set again.
     """
 
-    def __init__(self, react: Callable[[], None], patience: float) -> None:
-        self.came: list[int] = []
-        self.patience = patience
-        self._react = react
+    def __init__(self, on_signal: Callable[[], None], grace_signals: float) -> None:
+        self.received: list[int] = []
+        self.grace_signals = grace_signals
+        self._on_signal = on_signal
 
     def ignore(self) -> None:
         """Ignore all further signals."""
-        self.patience = inf
+        self.grace_signals = inf
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
         """Handle a signal."""
-        self.came.append(number)
-        self.patience -= 1
-        if self.patience < 0:
+        self.received.append(number)
+        self.grace_signals -= 1
+        if self.grace_signals < 0:
             self.ignore()
             raise Ended(number)
-        self._react()
+        self._on_signal()
 
 
 @contextmanager
-def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> Iterator[Signals]:
+def signals_handled(on_signal: Callable[[], None] = lambda: None, grace_signals: float = 0) -> Iterator[Signals]:
     """Handle signals while this block runs; those that are ignored, as under `nohup`, stay ignored.
 
     Args:
-        react: called for each signal that does not end the run at once.
-        patience: the number of such signals.
+        on_signal: called for each signal that does not end the run at once.
+        grace_signals: the number of such signals.
     """
-    signals = Signals(react, patience)
+    signals = Signals(on_signal, grace_signals)
     before = {}
     if current_thread() is main_thread():
-        heeded = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, signals.handle) for number in heeded}
+        caught = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, signals.handle) for number in caught}
     try:
         yield signals
     finally:

@@ -86,7 +86,9 @@ def _name(_context: click.Context, _parameter: click.Parameter, profile_name: st
     "--all-fields", is_flag=True, help="With --as-set: also write fields of items that have the service's default."
 )
 @click.option(
-    "--prune", is_flag=True, help="With --as-set: make the written sections authoritative: apply deletes what is new."
+    "--prune",
+    is_flag=True,
+    help="With --as-set: make the written sections authoritative: apply deletes all other objects.",
 )
 def export(
     *,

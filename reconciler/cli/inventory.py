@@ -187,7 +187,7 @@ def _remote(
 
 
 def _owner(client: "Client") -> "Person | None":
-    """Return the token's owner as commits name people; None where the service does not tell.
+    """Return the name and the address of the token's owner for commits; None if the service does not show it.
 
     A project may take the commits only of whoever pushes them.
     """

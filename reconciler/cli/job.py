@@ -226,6 +226,7 @@ def apply_pipeline(image: str, part_count: int, *, is_empty: bool) -> Mapping[st
     start = {"when": "on_success" if at_once else "manual", "allow_failure": False}
     deploys = {} if is_empty else {"environment": {"name": environment}}
     review = {"pipeline": "$PARENT_PIPELINE_ID", "job": "reconciler-review"}
+    # Runners before 18.11.4 and 19.0.2 end a job with 1 where its command fails; only `exit` keeps the command's code.
     apply = {
         "script": ["reconciler apply --plan .reconciler/plan.json --yes --allow-problems || exit $?"],
         "artifacts": _artifacts(),
@@ -376,6 +377,7 @@ def _post_note(connection: ConnectionOptions, text: str) -> None:
 
 def _artifacts(junit: str = "") -> Mapping[str, Any]:
     """Return the artifacts of a job that applies."""
+    # A report holds former values, which not everybody who sees the job may see.
     kept = {"when": "always", "access": "developer", "expire_in": "1 week", "paths": [f"{FOLDER}/report*"]}
     if not junit:
         return kept

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler import CONFIGURATION
-from reconciler.cli.exit_codes import heeding
+from reconciler.cli.exit_codes import signals_handled
 from reconciler.cli.options import ConnectionOptions
 from reconciler.cli.results import links_of
 from reconciler.cli.settings import checked_api_url, configured, open_client
@@ -91,9 +91,9 @@ def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument") 
 
 @contextmanager
 def keeping(subject: KeptWording) -> Iterator[None]:
-    """Log why nothing is kept, and go on."""
+    """Log the reason why the note or issue is not kept, and go on."""
     try:
-        with heeding(patience=1):
+        with signals_handled(grace_signals=1):
             yield
     except ReconcilerError as error:
         refused(subject, error, strict=False)

@@ -18,22 +18,22 @@ AFTER_AN_ERROR = 3
 
 
 class ToStderr(logging.Handler):
-    """Writes our own log to stderr, above the live line while there is one.
+    """Writes our own log to stderr, above the live line while one is shown.
 
     Attributes:
         write: writes one message.
-        held: the warnings that wait; None while warnings are written at once.
+        waiting: the warnings that wait; None while warnings are written at once.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.write: Callable[[str], None] = write_stderr
-        self.held: list[logging.LogRecord] | None = None
+        self.waiting: list[logging.LogRecord] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, safe for a terminal and for the log of a CI job, and without secrets."""
-        if self.held is not None and record.levelno == logging.WARNING:
-            self.held.append(record)
+        if self.waiting is not None and record.levelno == logging.WARNING:
+            self.waiting.append(record)
         else:
             self.write(escaped_lines(concealed(self.format(record))))
 
@@ -61,7 +61,7 @@ def start_log(output: OutputOptions) -> None:
 def warnings_last() -> Iterator[None]:
     """Hold warnings back while this block runs; after an error they wait for `warn_after_error`."""
     for handler in handlers():
-        handler.held = []
+        handler.waiting = []
     yield
     for record in _released():
         LOG.handle(record)
@@ -88,6 +88,6 @@ def _released() -> list[logging.LogRecord]:
     """Return the warnings that wait, and hold back no more."""
     released: list[logging.LogRecord] = []
     for handler in handlers():
-        released += handler.held or ()
-        handler.held = None
+        released += handler.waiting or ()
+        handler.waiting = None
     return released

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from reconciler.cli.exit_codes import heeding
+from reconciler.cli.exit_codes import signals_handled
 from reconciler.cli.settings import trusted
 from reconciler.errors import ServiceError
 
@@ -102,7 +102,7 @@ def _post(hook: "Webhook", service: str, sentences: Iterable[str]) -> None:
     """Post a message; log an error if that fails."""
     lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, sentences)), *_job()]
     try:
-        with heeding(patience=1):
+        with signals_handled(grace_signals=1):
             hook.post("\n".join(lines)[:MAX_NOTICE_LENGTH])
     except ServiceError as error:
         LOG.error("%s was not notified: %s", hook.host, error.reason)  # noqa: TRY400 - a message, no traceback

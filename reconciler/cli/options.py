@@ -264,7 +264,9 @@ class ConnectionOptions:
     )
     rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in SECONDS seconds.")
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
-    follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
+    follow_moved: bool = SERVICE.flag(
+        "--follow-moved", "Write to a group or project that has moved, as if documents had its new path."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,8 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
         if past and known != past:
             moments = [*(run.at for run in past.runs), *(each.seen for each in past.differences)]
             LOG.warning(
-                "%s is dated in the future, up to %s: what is ahead was dropped; some machine's clock is, or was, "
-                "wrong",
+                "%s is dated in the future, up to %s: later entries were dropped; the clock of a machine is, "
+                "or was, wrong",
                 file,
                 utc(max(moments)),
             )
@@ -176,7 +176,7 @@ def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; None stands for a closed one."""
+    """Whether a standard stream is a terminal; None is a closed stream."""
     return stream is not None and stream.isatty()
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from reconciler.cli.exit_codes import heeding
+from reconciler.cli.exit_codes import signals_handled
 from reconciler.cli.options import ConnectionOptions, OutputOptions
 from reconciler.cli.settings import trusted
 from reconciler.errors import NotFound, ServiceError, UsageError
@@ -46,7 +46,7 @@ def start(pipeline: "PipelineTrigger", api_url: str, connection: ConnectionOptio
     reports = [path for format_, path in output.reports if format_ == "json"]
     failure = ""
     try:
-        with heeding(patience=1):
+        with signals_handled(grace_signals=1):
             variables = {REPORT: reports[0]} if reports else {}
             ca_file, besides = trusted(connection)
             page = pipeline.start(api_url, variables, ca_file=ca_file, besides=besides)

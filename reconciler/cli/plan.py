@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 SPAN = timedelta(days=30)
-"""How far back audit events are read where no inventory tells of an apply."""
+"""How far back audit events are read if no inventory has an apply."""
 
 WHOLE_PLAN_FORMATS = ("audit", "fleet", "json")
 """The formats that have everything, whatever the baseline: the next run compares with them."""
@@ -214,9 +214,10 @@ def drift(
         return render_plan(saved if format_ in WHOLE_PLAN_FORMATS else news, format_, style)
 
     known = news.known
-    told = known is not None and not output.quiet and (known.total or any(access_notes(news)))
-    undermined = known is None and any(news.findings("undermined"))
-    silent = news.is_empty and not (any(saved.findings("restored")) or told or undermined)
+    has_more = known is not None and not output.quiet and (known.total or any(access_notes(news)))
+    # A branch that is closed on purpose is `closed`: a job whose output is mailed would send a mail every night.
+    unprotected = known is None and not output.quiet and any(news.findings("undermined", "flaw"))
+    silent = news.is_empty and not (any(saved.findings("restored")) or has_more or unprotected)
     silent = silent and output.format == "text"
     write_result(write, output, job=job, fleet=saved, current_time=client.now, silent=silent)
     notify_of_drift(hook, saved, news)

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from reconciler.cli.exit_codes import ExitCode, heeding
+from reconciler.cli.exit_codes import ExitCode, signals_handled
 from reconciler.cli.outputs import report_error
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE
@@ -40,8 +40,8 @@ NO_CHECKOUT = (
     "no longer declared, and deleted only in a checkout of the manifests' repository, where the inventory can be read"
 )
 NO_COMMIT = (
-    "the manifests are not as committed: the log will name no commit, and what this apply creates is not deleted by "
-    "absence before it was applied from a commit"
+    "the manifests are not as committed: the log will not name a commit, and objects that this apply creates are not "
+    "deleted by absence until an apply from a commit"
 )
 Stale = Mapping[tuple[Target, str, str, int | None], str]
 """Why deletions are not carried out any more, by target, section, part and ID."""
@@ -132,7 +132,8 @@ def store(
         return code
     apply = replace(_told(report), manifests=commit, service=place.service, result=code, canary=canary)
     try:
-        with heeding(patience=1):
+        # A first signal waits for the push: else what this run created would not be known as its own.
+        with signals_handled(grace_signals=1):
             name = place.write(stored, change, apply)
             clone_of(repository(Path()) or Path()).keep_report(name, report.time, save(report))
     except (InventoryNotStored, OutputFailed) as error:

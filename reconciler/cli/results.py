@@ -11,7 +11,7 @@ from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
-from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
+from reconciler.cli.exit_codes import ExitCode, of_plan, of_report, signals_handled
 from reconciler.cli.options import Job, OutputOptions
 from reconciler.cli.outputs import AUDIT, FLEET, attempt_all, is_terminal, save_fleet, save_tables, write_stderr
 from reconciler.cli.progress import is_coloured
@@ -109,7 +109,7 @@ def write_result(
             save(path, write(format_, plain))
 
     reports = [partial(put, format_, Path(file)) for format_, file in output.reports]
-    with job.keeping() if job else nullcontext(), heeding(patience=1):
+    with job.keeping() if job else nullcontext(), signals_handled(grace_signals=1):
         attempt_all([*([] if silent else [show]), *saves, *reports])
     if fleet is not None and job:
         job.publish(fleet)

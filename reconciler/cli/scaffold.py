@@ -78,8 +78,8 @@ EDITOR = {
 }
 
 INVENTORY_LINES = """\
-# Each apply lists what is live because these manifests declare it, and pushes that to the branch reconciler/applied.
-# An item that is taken out of them later is deleted.
+# Each apply records the objects that these manifests created or declare, on the branch reconciler/applied.
+# An item that is removed from them later is deleted.
 inventory: {remote: origin}
 """
 

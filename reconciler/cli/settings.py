@@ -53,10 +53,10 @@ def read_configuration() -> Mapping[str, Any]:
             of the checkout, where the job's secret files lie.
     """
     job = os.environ.get("CI_API_V4_URL")
-    beneath = {"api_url": job} if job else {}
+    job_defaults = {"api_url": job} if job else {}
     file = Path(CONFIGURATION)
     if not file.is_file():
-        return beneath
+        return job_defaults
     from reconciler import configuration
 
     read = configuration.read_configuration(file)
@@ -78,7 +78,7 @@ def read_configuration() -> Mapping[str, Any]:
                 f"{CONFIGURATION}: {key}: {outside} lies outside of the checkout, and a merge request can change that "
                 f"file; move it into the checkout, or name it {option} in the job's script instead"
             )
-    return beneath | given
+    return job_defaults | given
 
 
 def configured() -> Mapping[str, Any]:
@@ -105,6 +105,7 @@ def trusted(connection: ConnectionOptions) -> tuple[str | None, bool]:
     The runner of a CI job knows those of the service that runs it, which may be another one than the managed one.
     """
     file = connection.ca_file or os.environ.get("RECONCILER_CA_FILE")
+    # A file that somebody names replaces the certificates of the system; that of the runner only adds to them.
     return (file, False) if file else (os.environ.get("CI_SERVER_TLS_CA_FILE") or None, True)
 
 

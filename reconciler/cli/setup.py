@@ -174,8 +174,10 @@ def _check_targets(
     context = context_of(read, service_check, read_only=read_only)
     targets = check_targets(context)
     limit = Rate.parse(rate) if rate else None
-    apart = limit.seconds / limit.requests if limit else 0.0
-    costs = costs_of(context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), interval=apart)
+    interval = limit.seconds / limit.requests if limit else 0.0
+    costs = costs_of(
+        context, reads, latency=client.traffic.latency, concurrency=client.concurrency(), interval=interval
+    )
     place = branch_on(client.api_url.removesuffix(API))
     findings = (*check_lists(read.declared.manifests), *(check_inventory(client, *place) if place else ()))
     archived = len(read.archived_left_out)

@@ -79,7 +79,9 @@ def check_service(
         current_day: returns the day that expiry is compared with; called after the first requests.
         exposed: whether the token is sent unencrypted.
     """
-    warning = DoctorFinding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
+    warning = DoctorFinding(
+        Verdict.WARNING, "url", "plain http: anyone on the network path can read the token", "use https"
+    )
     checked = _check(reader, api_url, current_day)
     return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
 
@@ -95,6 +97,7 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
 
 
 def _check(reader: Reader, api_url: str, current_day: Callable[[], date]) -> ServiceCheck:
+    # First what every token may read, whatever its scopes.
     record = _ask(reader, TOKEN)
     obstacle = _obstacle(record, api_url)
     if obstacle:

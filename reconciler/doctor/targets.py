@@ -11,7 +11,6 @@ from reconciler.document.diagnosis import DoctorFinding, Permission, SectionStat
 from reconciler.engine.compare.selection import restrict
 from reconciler.engine.crew import ask_each
 from reconciler.engine.planned import Planned
-from reconciler.engine.rules import move_obstacles
 from reconciler.engine.why import (
     NO_RECORD,
     REFUSALS,
@@ -90,9 +89,9 @@ def context_of(checked: Planned, service_check: ServiceCheck, *, read_only: bool
         read_only: whether only reading is checked.
     """
     moved = {
-        target: obstacle
-        for target, move in checked.roster.moves.items()
-        for obstacle in move_obstacles(target, move, follow=checked.run.follow_moved)
+        obstacle.where.target: obstacle
+        for obstacle in checked.obstacles
+        if obstacle.where.target in checked.roster.moves and not obstacle.where.section
     }
     failed = checked.run.scope.failed
     plan = checked.plan if failed is None else restrict(checked.plan, failed)

@@ -244,6 +244,7 @@ def _subject(entry: Entry) -> SubjectKey:
 
 
 def _facts(entry: Entry) -> Fields:
+    # Neither origin nor requests nor notes: a line that moves in a file is no new drift.
     match entry:
         case Outcome():
             return {**_facts(entry.change), "status": str(entry.status), **_known(reason=entry.reason)}

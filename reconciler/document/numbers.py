@@ -9,6 +9,7 @@ from reconciler.document.document import RunDocument
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
     ACTIONS,
+    Change,
     Create,
     Delete,
     Finding,
@@ -92,11 +93,9 @@ def parts_of(document: RunDocument) -> tuple[DocumentPart, ...]:
     """Return the parts in which a document is shown.
 
     With `--since REV`: the differences of the change, then the others, by their causes. In the report of a canary: its
-    targets, then all other targets. A report leaves out targets that were in order.
+    targets, then all other targets.
     """
     items = [item for item in document.items if not is_about_run(item)]
-    if not document.is_plan:
-        items = [item for item in items if target_of(item) in document.eventful]
     if document.since and document.is_plan:
         return tuple(_by_source(items))
     if document.canary is None:
@@ -125,11 +124,20 @@ def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
         return (document_part,)
     # by identity: two deletions of one name are equal
     first = {*map(id, loosening)}
-    is_by_hand = all("loosened" in effect_verbs(change) for change in loosening)
     return (
-        DocumentPart("loosened on the service" if is_by_hand else "loosens protection", loosening),
+        DocumentPart(loosening_name(loosening), loosening),
         DocumentPart("all else", [item for item in document_part.items if id(item) not in first]),
     )
+
+
+def loosening_name(changes: Iterable[Change]) -> Literal["loosened on the service", "loosens protection"]:
+    """Return the name of the part of changes that loosen protection, or all undo what somebody loosened by hand."""
+    return "loosened on the service" if all(map(undoes_loosening, changes)) else "loosens protection"
+
+
+def undoes_loosening(change: Change) -> bool:
+    """Return whether a change undoes one by hand that loosened protection."""
+    return "loosened" in effect_verbs(change)
 
 
 def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
@@ -159,6 +167,16 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
         else:
             numbers[section, change.action] += 1
     return numbers
+
+
+def effects_once(numbers: Counter[str]) -> Mapping[str, int]:
+    """Return the numbers by effect, among numbers by word: undoing what somebody loosened tightens, and counts once."""
+    return {
+        "loosens": numbers["loosens"] - numbers["tightened"],
+        "tightens": numbers["tightens"] - numbers["loosened"],
+        "loosened": numbers["loosened"],
+        "tightened": numbers["tightened"],
+    }
 
 
 def table(items: Iterable[Item], columns: tuple[str, ...]) -> Table:

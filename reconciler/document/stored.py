@@ -103,9 +103,9 @@ class StoredOutcome(TypedDict):
     reason: str
     """Why it is not done, or was not read again; empty if neither is so."""
     created: NotRequired[StoredCreated]
-    """The object that it created, as it was read afterwards or, unverified, as it was sent."""
+    """The created object, as it was read afterwards or, unverified, as it was sent."""
     unconfirmed: NotRequired[bool]
-    """Whether a change that failed may have been carried out, wholly or in part."""
+    """Whether a failed change may have been carried out, completely or in part."""
 
 
 class StoredAddress(TypedDict):
@@ -129,8 +129,8 @@ class StoredChange(StoredAddress):
     requests: list[StoredRequest]
     """The requests, in the order in which they are sent."""
     effect: NotRequired[Effect]
-    """Whether it loosens protection, tightens it, or both; without it, it means nothing for protection, or an earlier
-    version has made the document."""
+    """Whether it loosens protection, tightens it, or both; absent if it does neither, or an earlier version made the
+    document."""
     notes: NotRequired[list[StoredNote]]
     """Further sentences about it."""
     origin: str
@@ -158,7 +158,7 @@ class StoredUpdate(StoredChange):
     action: Literal["update"]
     """The object, or the settings section, is changed."""
     before: dict[str, Json]
-    """The fields that change, as they were read; without those that are unknown, as in what does not exist yet."""
+    """The fields that change, as they were read; without unknown ones, as in a target that does not exist yet."""
     after: dict[str, Json]
     """The same fields, as they will be."""
     id: int | None
@@ -280,15 +280,15 @@ class StoredTarget(TypedDict):
     exceptions: NotRequired[list[StoredException]]
     """The exceptions of its document, expired ones included."""
     importing: NotRequired[bool]
-    """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
+    """Whether an import fills it, running already or started by its creation: `apply` waits for the end."""
     arriving: NotRequired[str]
-    """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
+    """The group (this one, or one above it) that an archive may still fill: `apply` waits before it creates there."""
     digest: NotRequired[str]
-    """The digest of all that is declared of it, where an inventory is kept."""
+    """The digest of everything that is declared for it, where an inventory is kept."""
     again: NotRequired[date]
-    """The first day (UTC) on which time alone changes what is wanted."""
+    """The first day (UTC) on which time alone changes the desired state, such as the day after an exception ends."""
     done: NotRequired[bool]
-    """Whether the changes of the plan leave nothing undone that is declared of it."""
+    """Whether everything that is declared for it is in order once the changes of the plan are done."""
 
 
 class StoredLists(TypedDict):
@@ -342,7 +342,7 @@ class StoredResults(TypedDict):
     failed: int
     """How many changes failed."""
     stale: int
-    """How many changes were refused because the live object had moved."""
+    """How many changes were refused because the live object had changed."""
     skipped: int
     """How many changes were not begun because the run was ended, or the project is archived."""
     dropped: int
@@ -365,7 +365,7 @@ class StoredPlan(StoredLists):
     """A saved plan."""
 
     summary: StoredSummary
-    """How much would happen, and how much cannot."""
+    """The numbers of changes and problems."""
     refusals: list[str]
     """Why `apply` will refuse the plan, unless it is given other limits."""
 
@@ -374,9 +374,9 @@ class StoredReport(StoredLists):
     """The report of an apply."""
 
     summary: StoredResults
-    """How much was done, and how much was not."""
+    """The numbers of changes that were done, and that were not."""
     refusals: list[str]
-    """Nothing: what is refused has no report."""
+    """Empty: a refused plan has no report."""
 
 
 @cache
@@ -690,7 +690,7 @@ def _data(code: str, data: Mapping[str, Json], number: int) -> Mapping[str, Json
     try:
         return shape.validate_python(data)
     except ValidationError as error:
-        raise PlanRefused(f"damaged: items[{number}]: the data of {code!r} are not as they should be") from error
+        raise PlanRefused(f"damaged: items[{number}]: the data of {code!r} are invalid") from error
 
 
 def _check(document: RunDocument, kinds: Kinds) -> None:

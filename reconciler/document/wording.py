@@ -16,7 +16,7 @@ from shlex import join
 from reconciler.document.compare import Comparison, Difference
 from reconciler.document.document import BaselineShare, RunDocument, is_remark, utc, with_findings
 from reconciler.document.groups import GROUP_FROM_TARGETS, Entry, EntryGroup, subject_of
-from reconciler.document.numbers import PART_OF_SOURCE, parts_of, totals
+from reconciler.document.numbers import PART_OF_SOURCE, effects_once, parts_of, totals
 from reconciler.document.style import Style
 from reconciler.errors import LocatedDiagnostic
 from reconciler.memory.apply_log import revert_words, short
@@ -451,10 +451,8 @@ def summary_phrases(document: RunDocument) -> Mapping[str, str]:
     words = PLAN_WORDS if document.is_plan else REPORT_WORDS
     phrases = {f"{numbers[word]:,} {shown}": role for word, (shown, role) in words.items() if numbers[word]}
     if document.is_plan:
-        # undoing what loosened tightens: that is said once
-        numbers["loosens"] -= numbers["tightened"]
-        numbers["tightens"] -= numbers["loosened"]
-        phrases |= {f"{numbers[verb]:,} {word}": "" for verb, word in EFFECT_NUMBERS.items() if numbers[verb]}
+        effects = effects_once(numbers)
+        phrases |= {f"{effects[verb]:,} {word}": "" for verb, word in EFFECT_NUMBERS.items() if effects[verb]}
     problems = numbers["problems"]
     return phrases | ({counted(problems, "problem"): "!"} if problems else {})
 
@@ -635,7 +633,7 @@ def widening_notes(saved: RunDocument) -> Iterator[str]:
         yield f"{object_label(address)} of {address.target}: {affected.reason}"
     more = len(widened) - MAX_WIDENING_NOTES
     if more > 0:
-        yield f"{counted(more, 'more object')} {'holds' if more == 1 else 'hold'} for more then"
+        yield f"{counted(more, 'more object')} will apply more widely"
 
 
 def access_notes(saved: RunDocument) -> Iterator[str]:

@@ -1,12 +1,12 @@
-"""The way to an empty plan, in two passes: place what targets wish, then what that has brought to light, and verify.
+"""The way to an empty plan, in two passes: place the deltas of all targets, then those that this uncovers, and verify.
 
-The wishes of a target are completed before anything is placed: as if it were alone with its layers, they are carried
-out and planned once, which shows the values that they uncover beneath them, and those that a problem has hidden. So
-only other targets of its profiles and sets may surprise it. The second pass corrects that in the own documents alone.
-Differences that the last plan still shows are refused.
+The deltas of a target are completed before any is placed: they are carried out and planned once for each target alone,
+which shows the values that they uncover in lower layers, and those that a problem has hidden. So a surprise can only
+come from other targets of its profiles and sets. The second pass corrects it in the own documents alone. Differences
+that the last plan still shows are refused.
 
-Manifests that would have errors are not written: a target at fault agrees to nothing, and if it is at fault again,
-nothing is written for it.
+Manifests that would have errors are not written: a target at fault prevents each change of its profiles and sets, and
+if it is at fault again, no change is written for it.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from reconciler.edit.completion import alone, checked, collected, joined
+from reconciler.edit.deltas import Deltas
 from reconciler.edit.differences import (
     CONTRADICTION,
     Acceptance,
@@ -27,7 +28,6 @@ from reconciler.edit.differences import (
 from reconciler.edit.drafts import Drafts, accepted
 from reconciler.edit.edits import Edit, by_place, edited_stack
 from reconciler.edit.place import Difference, Membership, Placement, is_merged
-from reconciler.edit.wishes import Wishes
 from reconciler.manifests import Manifests
 from reconciler.manifests.layers import OLD_NAMES, Stack
 from reconciler.manifests.sources import Document
@@ -50,9 +50,9 @@ GIVEN_UP = 2
 
 
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
-    """Return the manifests for which the plan is empty, as far as that can be.
+    """Return manifests whose plan is empty, but for differences that cannot be accepted.
 
-    These differences cannot be accepted and stay: a target that does not exist yet, a rotation that is due, a section
+    Such are: a target that does not exist yet, a rotation that is due, a section
     that cannot be read, a value in a template or under a lock, an entry of a list that a profile gives to other targets
     too.
 
@@ -74,8 +74,8 @@ class _Revision:
     """The manifests after some edits.
 
     Attributes:
-        manifests: as they are merged.
-        drafts: the documents.
+        manifests: the merged manifests.
+        drafts: the edited documents.
         read: by document of `manifests`, that which was read, or the target whose new document it is.
     """
 
@@ -111,7 +111,7 @@ class _Accepting:
     Attributes:
         drift: see `accept`.
         kinds: likewise.
-        closed: by file, why it must not change.
+        closed: the files that must not change, each with the reason.
     """
 
     drift: Drift
@@ -119,23 +119,23 @@ class _Accepting:
     closed: Mapping[str, str]
 
     def run(self, revision: _Revision) -> tuple[Drafts, list[Finding]]:
-        """Return the edited documents, and what is left of the plan, each with the reason."""
+        """Return the edited documents, and the remaining differences, each with the reason."""
         plan, live = self._plan(revision.manifests, self.drift.live)
-        wishes, live = self._completed(self._wishes(plan, revision.manifests, live), revision.manifests, live)
+        deltas, live = self._completed(self._deltas(plan, revision.manifests, live), revision.manifests, live)
         faults: Counter[Place] = Counter()
-        revision, refusals = self._pass(revision, wishes, live, faults)
+        revision, refusals = self._pass(revision, deltas, live, faults)
         plan, live = self._plan(revision.manifests, live)
-        wishes = self._wishes(plan, revision.manifests, live)
-        verified, further = self._pass(revision, wishes, live, faults, only_own=True)
+        deltas = self._deltas(plan, revision.manifests, live)
+        verified, further = self._pass(revision, deltas, live, faults, only_own=True)
         if verified is not revision:
             plan, live = self._plan(verified.manifests, live)
-        return verified.drafts, [*self._left(plan, refusals | further, faults)]
+        return verified.drafts, [*self._remaining(plan, refusals | further, faults)]
 
     def _plan(self, manifests: Manifests, live: LiveState) -> tuple[Plan, LiveState]:
         return plan_again(manifests.desired, self.drift.planned, live, self.kinds)
 
-    def _wishes(self, plan: Plan, manifests: Manifests, live: LiveState) -> dict[Target, Wishes]:
-        """Return the wishes that make a plan empty."""
+    def _deltas(self, plan: Plan, manifests: Manifests, live: LiveState) -> dict[Target, Deltas]:
+        """Return the deltas that make a plan empty."""
         declared = {
             (section.target, section.kind): section
             for target in manifests.desired.targets
@@ -145,47 +145,47 @@ class _Accepting:
         return collected(plan, declared, stacks, live)
 
     def _completed(
-        self, wishes: Mapping[Target, Wishes], manifests: Manifests, live: LiveState
-    ) -> tuple[Mapping[Target, Wishes], LiveState]:
-        """Return the wishes with those that come to light when they are carried out for each target alone."""
+        self, deltas: Mapping[Target, Deltas], manifests: Manifests, live: LiveState
+    ) -> tuple[Mapping[Target, Deltas], LiveState]:
+        """Return the deltas, and those that are uncovered when these are carried out for each target alone."""
         stacks: dict[Target, Stack] = {}
         declared: dict[Place, Section] = {}
         desired = []
         for target in manifests.desired.targets:
-            if target.target in wishes:
+            if target.target in deltas:
                 stack = manifests.of(target.target).stack
-                sections = {steps[0] for steps in wishes[target.target].wishes}
-                edited = alone(stack, wishes[target.target], sections, stack.prune)
+                sections = {steps[0] for steps in deltas[target.target].by_steps}
+                edited = alone(stack, deltas[target.target], sections, stack.prune)
                 correct = [section for name in edited.sections for section in checked(edited, name)]
                 stacks[target.target] = edited
                 declared |= {(section.target, section.kind): section for section in correct}
                 desired.append(replace(target, sections=tuple(correct)))
         plan, live = plan_again(DesiredState(tuple(desired), ""), self.drift.planned, live, self.kinds)
         further = collected(plan, declared, stacks, live)
-        return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}, live
+        return {target: joined(own, further.get(target)) for target, own in deltas.items()}, live
 
     def _pass(
         self,
         revision: _Revision,
-        wishes: Mapping[Target, Wishes],
+        deltas: Mapping[Target, Deltas],
         live: LiveState,
         fault_counts: Counter[Place],
         *,
         only_own: bool = False,
     ) -> tuple[_Revision, dict[Difference, str]]:
-        """Return the manifests with wishes carried out, and the reasons of those that are not.
+        """Return the manifests with deltas carried out, and the reasons for those that are not.
 
         Args:
             revision: the manifests.
-            wishes: of each target.
+            deltas: of each target.
             live: what was read.
             fault_counts: counts how often a target is at fault in a section.
             only_own: whether no profile and no set may change.
         """
-        refused = {(target, *at): reason for target, wished in wishes.items() for at, reason in wished.refused.items()}
+        refused = {(target, *at): reason for target, own in deltas.items() for at, reason in own.refused.items()}
         specs = self.drift.manifests.index.specs
         while True:
-            members = self._members(revision.manifests, wishes, live, fault_counts, only_own=only_own)
+            members = self._members(revision.manifests, deltas, live, fault_counts, only_own=only_own)
             # Until it is known what sets a target has that is named by its ID, its document has to be right by itself.
             restated = {
                 (target, name)
@@ -198,13 +198,13 @@ class _Accepting:
             revised, faulty = revision.edited(edits, self.drift.manifests) if edits else (revision, NO_FAULTS)
             if revised is not None:
                 return revised, refused
-            wishing = {(target, edit.section) for edit in edits for target in edit.targets}
-            fault_counts.update(wishing & self._blamed(edits, faulty, revision, members) or wishing)
+            needing = {(target, edit.section) for edit in edits for target in edit.targets}
+            fault_counts.update(needing & self._blamed(edits, faulty, revision, members) or needing)
 
     def _members(
         self,
         manifests: Manifests,
-        wishes: Mapping[Target, Wishes],
+        deltas: Mapping[Target, Deltas],
         live: LiveState,
         fault_counts: Counter[Place],
         *,
@@ -213,13 +213,13 @@ class _Accepting:
         unreadable = {
             (target, section) for (target, section, _), part in live.parts.items() if isinstance(part, Unreadable)
         }
-        wished = {
-            target: {at: wish for at, wish in own.wishes.items() if fault_counts.get((target, at[0]), 0) < GIVEN_UP}
-            for target, own in wishes.items()
+        by_target = {
+            target: {at: delta for at, delta in own.by_steps.items() if fault_counts.get((target, at[0]), 0) < GIVEN_UP}
+            for target, own in deltas.items()
         }
         known = frozenset() if only_own else self.drift.planned - unreadable - fault_counts.keys()
         fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
-        return Membership.of(manifests.stacks, wished, known, self.drift.inapplicable, fixed)
+        return Membership.of(manifests.stacks, by_target, known, self.drift.inapplicable, fixed)
 
     def _blamed(
         self, edits: Sequence[Edit], faulty: Set[Fault], revision: _Revision, members: Membership
@@ -235,7 +235,9 @@ class _Accepting:
                 blamed |= group if shares or (read, section) in faulty else set()
         return blamed
 
-    def _left(self, plan: Plan, reasons: Mapping[Difference, str], fault_counts: Counter[Place]) -> Iterator[Finding]:
+    def _remaining(
+        self, plan: Plan, reasons: Mapping[Difference, str], fault_counts: Counter[Place]
+    ) -> Iterator[Finding]:
         """Yield the differences that remain in the plan, each with the reason."""
         for problem in differences_of(plan):
             target, section = problem.address.target, problem.address.section
@@ -258,9 +260,9 @@ class _Accepting:
 def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
     """Return the edits that have to be made.
 
-    A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it. What
-    would be uncovered may not be. An item stays where another profile or set gets an item back in place of a null,
-    which it may uncover.
+    A field that a profile or set no longer needs stays there, unless it would be merged again: the edits of higher
+    layers may cover it. An item stays where another profile or set gets an item back in place of a null, since that may
+    uncover it.
     """
     revived = {edit.section for edit in edits if edit.is_revival}
     places = by_place(edit for edit in edits if not (edit.uncovers and edit.section in revived))
@@ -272,7 +274,7 @@ def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
         places[edit.place] = [other for other in edits_there if other is not edit]
         edited = (
             (edited_stack(stacks[target], places, {edit.section}, stacks[target].prune), steps)
-            for target, steps in edit.wished
+            for target, steps in edit.needed_by
         )
         if any(is_merged(stack, steps) for stack, steps in edited):
             places[edit.place] = edits_there

@@ -1,11 +1,11 @@
-"""The wishes of targets, with those that come to light when others are carried out. Pure."""
+"""The deltas of targets, with those that are uncovered when others are carried out. Pure."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.edit.deltas import Deltas
 from reconciler.edit.edits import Rename, by_place, edited_stack
 from reconciler.edit.place import Membership, Placement
-from reconciler.edit.wishes import Wishes
 from reconciler.manifests.layers import Stack
 from reconciler.manifests.validation import check_section
 from reconciler.model.obstacle import Obstacle
@@ -22,30 +22,30 @@ def collected(
     declared_sections: Mapping[Place, Section],
     stacks: Mapping[Target, Stack],
     live: LiveState,
-    blank: Callable[[], Wishes] = Wishes,
-) -> dict[Target, Wishes]:
-    """Return the values that make a plan empty.
+    blank: Callable[[], Deltas] = Deltas,
+) -> dict[Target, Deltas]:
+    """Return the deltas that make a plan empty.
 
     Args:
         plan: of targets.
         declared_sections: their sections.
         stacks: their layers.
         live: what was read.
-        blank: returns the wishes of a target without any.
+        blank: makes an empty collection of deltas.
     """
-    wishes: dict[Target, Wishes] = {}
+    deltas: dict[Target, Deltas] = {}
     for target in plan.targets:
         for name in target.sections:
             section = target.only([name])
             if section.changes or section.problems:
-                wished = wishes.setdefault(target.target, blank())
-                wished.collect(section, declared_sections[target.target, name], stacks[target.target], live)
-    return wishes
+                of_target = deltas.setdefault(target.target, blank())
+                of_target.collect(section, declared_sections[target.target, name], stacks[target.target], live)
+    return deltas
 
 
-def alone(stack: Stack, wishes: Wishes, sections: Collection[str], kept: Container[str]) -> Stack:
-    """Return some sections of a target whose wishes are carried out as if its layers had no other targets."""
-    members = Membership.of([stack], {stack.target: wishes.wishes}, {(stack.target, section) for section in sections})
+def alone(stack: Stack, deltas: Deltas, sections: Collection[str], kept: Container[str]) -> Stack:
+    """Return some sections of a target after its deltas, as if its layers had no other targets."""
+    members = Membership.of([stack], {stack.target: deltas.by_steps}, {(stack.target, section) for section in sections})
     placement = Placement.of([stack], members, {})
     return edited_stack(stack, by_place(placement.edits.values()), sections, kept)
 
@@ -71,16 +71,16 @@ def readable(candidates: Iterable[Section], live: LiveState) -> Iterator[Section
             yield replace(section, wanted=wanted)
 
 
-def joined(wished: Wishes, further: Wishes | None) -> Wishes:
-    """Return the wishes of a target with further ones, which name an item that gets its former name back by that."""
+def joined(deltas: Deltas, further: Deltas | None) -> Deltas:
+    """Return the deltas of a target and further ones, in which a renamed item has its former name."""
     if further is None:
-        return wished
-    former = {(steps[0], wish.name): steps for steps, wish in wished.wishes.items() if isinstance(wish, Rename)}
+        return deltas
+    former = {(steps[0], delta.name): steps for steps, delta in deltas.by_steps.items() if isinstance(delta, Rename)}
     return replace(
-        wished,
-        wishes={former.get(steps[:2], steps[:2]) + steps[2:]: wish for steps, wish in further.wishes.items()}
-        | wished.wishes,
-        refused=further.refused | wished.refused,
+        deltas,
+        by_steps={former.get(steps[:2], steps[:2]) + steps[2:]: delta for steps, delta in further.by_steps.items()}
+        | deltas.by_steps,
+        refused=further.refused | deltas.refused,
     )
 
 

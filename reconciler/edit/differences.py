@@ -33,7 +33,7 @@ class Drift:
         desired: the part of them that was planned: only these targets and sections are accepted.
         plan: of that part.
         live: what was read for the plan, and looked up.
-        inapplicable: sections that a target cannot have; such a target agrees to any value.
+        inapplicable: sections that a target cannot have: it prevents no change of its profiles and sets.
     """
 
     manifests: Manifests

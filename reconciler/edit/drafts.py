@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.edit.differences import ODD_LAYOUT, Acceptance, Drift, ManifestFiles
 from reconciler.edit.edits import Edit, by_place, copied, edited_value
 from reconciler.edit.files import distinct, document_path
+from reconciler.edit.moved import FormerPath, as_written, former_paths
 from reconciler.edit.yaml_edit import LayoutLost, written
 from reconciler.manifests import Manifests, is_manifest
 from reconciler.manifests.documents import target_document
@@ -28,6 +29,7 @@ class Drafts:
         folders: the files and folders in which manifests are searched, as the user named them.
         files: the files there are, by `str.casefold` of each.
         homes: the folders that hold documents of targets, by the paths of these and of groups around, in lower case.
+        moved: the documents that name groups or projects which have moved, with their present paths.
         values: by document as it was read, its value.
         added: by target, the file of its new document, and the document's value.
     """
@@ -36,6 +38,7 @@ class Drafts:
     folders: Sequence[Path]
     files: Mapping[str, Path]
     homes: Mapping[str, Path]
+    moved: Sequence[Document] = ()
     values: Mapping[Document, Any] = field(default_factory=dict)
     added: Mapping[Target, tuple[Path, Any]] = field(default_factory=dict)
 
@@ -51,7 +54,9 @@ class Drafts:
             home = home if document_path(home, named[path].target) == file else file.parent
             for around in accumulate(path.casefold().split("/"), "{}/{}".format):
                 homes.setdefault(around, home)
-        return cls(manifests.index.specs, folders, {file.casefold(): Path(file) for file in manifests.files}, homes)
+        moved = [document for document in manifests.index.documents if document.former]
+        files = {file.casefold(): Path(file) for file in manifests.files}
+        return cls(manifests.index.specs, folders, files, homes, moved)
 
     def edited(
         self, edits: Iterable[Edit], originals: Mapping[Hashable, Document | Target], pruned: "Pruned"
@@ -69,7 +74,7 @@ class Drafts:
             original = originals.get(place, place)
             if isinstance(original, Target):
                 envelope = {key: part for key, part in target_document(original, {}).items() if key != "spec"}
-                path, value = added.get(original) or (self._path(original, group[0].beside), envelope)
+                path, value = added.get(original) or (self._path(original, group[0].declared_in), envelope)
                 added[original] = path, edited_value(value, group, kept, self.specs)
             else:
                 values[original] = edited_value(values.get(original, original.value), group, kept, self.specs)
@@ -101,18 +106,23 @@ class Drafts:
         }
         return changed, new
 
-    def texts(self, existing: Mapping[str, Source]) -> dict[Path, str]:
+    def texts(self, existing: Mapping[str, Source], present_paths: Collection[FormerPath]) -> dict[Path, str]:
         """Return the texts of the files that change.
 
         Args:
             existing: the files there are, by path.
+            present_paths: where a present path is written; elsewhere, former ones stay.
 
         Raises:
             OutputFailed: see `written`.
         """
         added = [(str(path), value) for path, value in self.added.values()]
         texts = {path: source.text for path, source in existing.items()}
-        return written(texts, self.values, added, lambda _path, _before, value: write_document(value))
+        values = dict(self.values)
+        for document in self.moved:
+            values[document] = as_written(document, values.get(document, document.value), present_paths)
+        changed = written(texts, values, added, lambda _path, _before, value: write_document(value))
+        return {path: text for path, text in changed.items() if text != texts.get(str(path))}
 
 
 Pruned = Mapping[Document, Collection[str]]
@@ -121,7 +131,9 @@ Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]
 """Edits manifests, some files of which are closed: the drafts, how many differences are gone, and what is left."""
 
 
-def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding]) -> Acceptance:
+def accepted(
+    drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding], *, with_paths: bool = True
+) -> Acceptance:
     """Return the result of an attempt; a file whose layout does not survive it is closed to the next attempt.
 
     Args:
@@ -129,14 +141,18 @@ def accepted(drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterabl
         files: where the manifests are.
         attempt: edits them.
         held: what is left in any case.
+        with_paths: whether the present paths of what has moved are written.
     """
     closed, sources = files.closed_among(drift.manifests), drift.manifests.index.sources
+    moved = [*former_paths(drift.manifests, drift.desired)] if with_paths else []
     while True:
         drafts, count, left = attempt(closed, Drafts.of(drift.manifests, files.roots))
+        stay = [place.kept(closed[path]) for place in moved if (path := place.document.source.path) in closed]
         try:
-            texts = drafts.texts(sources)
+            texts = drafts.texts(sources, [place for place in moved if place.document.source.path not in closed])
         except LayoutLost as odd:
             closed[odd.path] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        return Acceptance(before, texts, drift.targets, count, (*held, *left))
+        count += len({place.target for place in moved} - {finding.address.target for finding in stay})
+        return Acceptance(before, texts, drift.targets, count, (*held, *stay, *left))

@@ -23,7 +23,7 @@ class Drop:
 
     Attributes:
         together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
-            keeps the object declared. Targets agree whichever they have.
+            keeps the object declared. It is not compared: targets may declare the same object by different entries.
     """
 
     together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
@@ -59,27 +59,27 @@ class Edit:
 
     Attributes:
         document: None for the document that its target does not have yet.
-        beside: the document that declares the value so far.
+        declared_in: the document that declares the value so far.
         steps: from the spec down, as the document writes them; to a list, if an entry is appended.
         change: what happens there.
-        wished: the targets that wish it, each with the steps in its merged spec.
+        needed_by: the targets that need it, each with the steps in its merged spec.
         shared: whether the document is a profile or a set.
         is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
             go, or what other edits uncover.
         is_revival: whether it replaces the null of an item in a profile or set.
-        beneath: how many of the first steps lead to what lower layers of the own document declare too: it may go from
-            there once it is empty.
+        lower_depth: how many of the first steps lead to values that lower layers declare too: from there on, the own
+            document drops what becomes empty.
     """
 
     document: Document | None
-    beside: Document
+    declared_in: Document
     steps: Steps
     change: Change
-    wished: list[tuple[Target, Steps]]
+    needed_by: list[tuple[Target, Steps]]
     shared: bool = False
     is_conditional: bool = False
     is_revival: bool = False
-    beneath: int = 0
+    lower_depth: int = 0
 
     @property
     def section(self) -> str:
@@ -89,16 +89,16 @@ class Edit:
     @property
     def place(self) -> Document | Target:
         """The document, or the target that does not have one yet."""
-        return self.document or self.wished[0][0]
+        return self.document or self.needed_by[0][0]
 
     @property
     def targets(self) -> list[Target]:
-        """Those that wish it."""
-        return [target for target, _ in self.wished]
+        """Those that need it."""
+        return [target for target, _ in self.needed_by]
 
     @property
     def uncovers(self) -> bool:
-        """Whether it takes an item from a profile or set, so that a null beneath counts."""
+        """Whether it takes an item from a profile or set, so that a null in a lower layer counts."""
         is_drop = self.shared and isinstance(self.change, Drop) and len(self.steps) == len(("section", "item"))
         return is_drop and not self.is_conditional
 
@@ -134,7 +134,7 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
             case Drop():
                 has_items = specs[edit.section].items is not None
                 fields, is_kept = 3 if has_items else 2, has_items or edit.section in kept
-                _drop(spec, edit.steps, kept=edit.beneath if is_kept else len(edit.steps), field_depth=fields)
+                _drop(spec, edit.steps, kept=edit.lower_depth if is_kept else len(edit.steps), field_depth=fields)
             case _:
                 renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.change.name
     for above, names in renames.items():
@@ -160,7 +160,7 @@ def edited_stack(
     """
     layers = list(stack.layers)
     if stack.target in edits_by_place:
-        layers.append(Layer(edits_by_place[stack.target][0].beside, "", {}, None, {}, {}))
+        layers.append(Layer(edits_by_place[stack.target][0].declared_in, "", {}, None, {}, {}))
     places = [layer.document for layer in stack.layers] + [stack.target] * (len(layers) - len(stack.layers))
     merged = (
         _edited_layer(layer, edits_by_place.get(place, ()), stack, section_names, kept)

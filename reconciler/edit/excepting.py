@@ -67,7 +67,9 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
     def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
         return _Excepting(drift, kinds, deferral, closed).run(drafts)
 
-    return accepted(drift, files, attempt, () if deferral.only_locks else drift.held)
+    return accepted(
+        drift, files, attempt, () if deferral.only_locks else drift.held, with_paths=not deferral.only_locks
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class _Excepting:
         """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
         taken_out = [*self._returned()]
-        broken = [self._in_whole(*wished) for edit in taken_out for wished in edit.wished]
+        broken = [self._in_whole(*needed) for edit in taken_out for needed in edit.needed_by]
         returned = drafts.edited(taken_out, {}, {})
         changed, _ = returned.documents
         sound = manifests.with_documents(changed, binds=self._binds)

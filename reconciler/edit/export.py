@@ -201,12 +201,12 @@ class _Writing:
         specs = own_specs(declared, live, self.kinds, self._all_fields)
         above = [addressee for addressee in declared if layout.as_set and addressee.lower]
         fits = fitting(above, specs, live, self.kinds)
-        apart = [addressee.alone for addressee in above if addressee.exported.resolved not in fits]
-        specs |= own_specs(apart, live, self.kinds, self._all_fields)
+        standalone = [addressee.alone for addressee in above if addressee.exported.resolved not in fits]
+        specs |= own_specs(standalone, live, self.kinds, self._all_fields)
         for resolved, document in documents.items():
             self.files.update(document.document, specs[resolved])
         new = [read for read in exported if read.resolved not in documents]
-        self._write_new(new, {addressee.exported.resolved.full_path for addressee in apart})
+        self._write_new(new, {addressee.exported.resolved.full_path for addressee in standalone})
         return exported
 
     @property
@@ -269,15 +269,15 @@ class _Writing:
         existing, profile = index.sets.get(group), index.profiles.get(group)
         current = {member.path for member in group_members if not member.archived}
         covering = {read.resolved: self.files.manifests.targets.get(read.resolved.target.identity) for read in projects}
-        beneath = {read: merged.stack.layers for read in projects if (merged := covering[read.resolved])}
-        free = [read for read in projects if read not in beneath and read.resolved.path in current]
+        layers_by_project = {read: merged.stack.layers for read in projects if (merged := covering[read.resolved])}
+        free = [read for read in projects if read not in layers_by_project and read.resolved.path in current]
         added: Spec = {}
         if not existing:
             lacking = {read.resolved: self._lacking(read.resolved) for read in free}
             added = {} if profile else self._pruning(shared(free, self.shapes, lacking, MOST, also_values=False))
             layer = profile or layer_of(added, f"profile {group}")
-            beneath |= {read: (layer,) for read in free if profile or added}
-        specs = self._above(beneath)
+            layers_by_project |= {read: (layer,) for read in free if profile or added}
+        specs = self._above(layers_by_project)
         for read in projects:
             if read.resolved not in specs:
                 self._add_whole(read)
@@ -313,9 +313,9 @@ class _Writing:
             if any(section_obstacles(resolved.target.address, kind.needs, record))
         )
 
-    def _above(self, beneath: Mapping[Exported, tuple[Layer, ...]]) -> dict[ResolvedTarget, Spec]:
+    def _above(self, layers_by_project: Mapping[Exported, tuple[Layer, ...]]) -> dict[ResolvedTarget, Spec]:
         """Return the specs of the documents of projects above profiles and sets, where the two go together."""
-        addressees = [self._addressee(project, layers) for project, layers in beneath.items()]
+        addressees = [self._addressee(project, layers) for project, layers in layers_by_project.items()]
         specs = own_specs(addressees, self.snapshot.live, self.kinds, self._all_fields)
         fits = fitting(addressees, specs, self.snapshot.live, self.kinds)
         unmanaged = {addressee.exported.resolved: sorted(addressee.stack.unmanaged) for addressee in addressees}

@@ -1,6 +1,6 @@
-"""The specs of targets' own documents that, merged over profiles and sets, agree with what was read.
+"""The specs of own documents that, merged over profiles and sets, declare the live values.
 
-The rules are those of `edit.place`, where profiles and sets agree to nothing: an export changes own documents alone.
+The rules are those of `edit.place`, with profiles and sets that never change: an export writes own documents alone.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from reconciler.edit.completion import alone, checked, collected, drawn, joined, readable
+from reconciler.edit.deltas import Deltas
 from reconciler.edit.edits import Drop, Edit, Put, by_place, edited_value
-from reconciler.edit.place import Membership, Placement, Wish, is_item, is_merged
+from reconciler.edit.place import Delta, Membership, Placement, is_item, is_merged
 from reconciler.edit.sections import CONTRADICTS, Exported, Spec, undeclarable
 from reconciler.edit.targets import ResolvedTarget
-from reconciler.edit.wishes import Wishes
 from reconciler.engine.compare.planner import plan_target
 from reconciler.manifests.documents import profile_document
 from reconciler.manifests.layers import PRUNE, UNMANAGED, Layer, Stack, literal
@@ -57,7 +57,7 @@ class Addressee:
 
     @property
     def lower(self) -> tuple[Layer, ...]:
-        """The profiles and sets beneath its own document."""
+        """The profiles and sets below its own document."""
         layers = self.stack.layers
         return layers if layers[-1].title else layers[:-1]
 
@@ -70,15 +70,15 @@ class Addressee:
 def own_specs(
     addressees: Sequence[Addressee], live: LiveState, kinds: Kinds, all_fields: bool
 ) -> dict[ResolvedTarget, Spec]:
-    """Return the spec of each target's own document that agrees with what was read, as far as one can."""
+    """Return the spec of each own document that declares the live values, as far as a manifest can."""
     stacks = {addressee.target: addressee.stack for addressee in addressees}
-    wishes = _wishes(addressees, stacks, live, kinds, all_fields)
-    wished: dict[Target, Mapping[Steps, Wish]] = {}
+    deltas = _deltas(addressees, stacks, live, kinds, all_fields)
+    by_target: dict[Target, Mapping[Steps, Delta]] = {}
     for addressee in addressees:
-        differing = wishes.get(addressee.target, Wishes()).wishes
-        wished[addressee.target] = {**differing, **dict(_additions(addressee)), **_withdrawn(addressee, live)}
+        differing = deltas.get(addressee.target, Deltas()).by_steps
+        by_target[addressee.target] = {**differing, **dict(_additions(addressee)), **_withdrawn(addressee, live)}
     shared = {layer for stack in stacks.values() for layer in stack.layers if layer.title}
-    members = Membership.of(stacks.values(), wished, (), (), shared)
+    members = Membership.of(stacks.values(), by_target, (), (), shared)
     edits = by_place(Placement.of(stacks.values(), members, {}).edits.values())
     specs: dict[ResolvedTarget, Spec] = {}
     for addressee in addressees:
@@ -94,7 +94,7 @@ def own_specs(
 def fitting(
     addressees: Sequence[Addressee], specs: Mapping[ResolvedTarget, Spec], live: LiveState, kinds: Kinds
 ) -> frozenset[ResolvedTarget]:
-    """Return the targets whose own documents agree with what was read, above their profiles and sets."""
+    """Return the targets whose plan is empty, with their own documents above profiles and sets."""
     sections: dict[Target, list[Section]] = {}
     for addressee in addressees:
         own = layer_of(specs[addressee.exported.resolved], "")
@@ -106,9 +106,9 @@ def fitting(
             sections[addressee.target] = [*readable(correct, live)]
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     plan, _ = _plan(sections, exceptions, live, kinds)
-    agreeing = {planned.target for planned in plan.targets if not (planned.changes or planned.problems)}
+    matching = {planned.target for planned in plan.targets if not (planned.changes or planned.problems)}
     return frozenset(
-        addressee.exported.resolved for addressee in addressees if addressee.target in agreeing & sections.keys()
+        addressee.exported.resolved for addressee in addressees if addressee.target in matching & sections.keys()
     )
 
 
@@ -146,30 +146,30 @@ def _misfits(layer: Layer, stack: Stack) -> bool:
     return False
 
 
-def _wishes(
+def _deltas(
     addressees: Sequence[Addressee],
     stacks: Mapping[Target, Stack],
     live: LiveState,
     kinds: Kinds,
     all_fields: bool,
-) -> dict[Target, Wishes]:
-    """Return the wishes that make each plan empty; targets with drops or problems are planned twice."""
-    blank = partial(Wishes, all_fields)
+) -> dict[Target, Deltas]:
+    """Return the deltas that make each plan empty; targets with drops or problems are planned twice."""
+    blank = partial(Deltas, all_fields)
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     sections = {target: [*_declared(stack, live)] for target, stack in stacks.items()}
     plan, live = _plan(sections, exceptions, live, kinds)
-    wishes = collected(plan, _by_place(sections), stacks, live, blank)
+    deltas = collected(plan, _by_place(sections), stacks, live, blank)
     hiding = {problem.address.target for problem in plan.problems}
     edited = {
-        target: alone(stacks[target], wished, {steps[0] for steps in wished.wishes}, kinds)
-        for target, wished in wishes.items()
+        target: alone(stacks[target], own, {steps[0] for steps in own.by_steps}, kinds)
+        for target, own in deltas.items()
         if target in hiding
-        or any(isinstance(wish, Drop) or is_item(stacks[target], at) for at, wish in wished.wishes.items())
+        or any(isinstance(delta, Drop) or is_item(stacks[target], at) for at, delta in own.by_steps.items())
     }
     sections = {target: [*_declared(stack, live)] for target, stack in edited.items()}
     plan, live = _plan(sections, exceptions, live, kinds)
     further = collected(plan, _by_place(sections), edited, live, blank)
-    return {target: joined(wished, further.get(target)) for target, wished in wishes.items()}
+    return {target: joined(own, further.get(target)) for target, own in deltas.items()}
 
 
 def _by_place(sections_by_target: Mapping[Target, Sequence[Section]]) -> dict[tuple[Target, str], Section]:
@@ -196,8 +196,8 @@ def _plan(
     return drawn(lambda known: Plan(tuple(plan_target(wanted, known, kinds, timedelta()) for wanted in desired)), live)
 
 
-def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:
-    """Yield the wishes for live values that nothing declares yet, and for `prune`."""
+def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Delta]]:
+    """Yield the deltas for live values that no layer declares yet, and for `prune`."""
     stack, exported = addressee.stack, addressee.exported
     for name, section in exported.spec.items():
         if name in stack.unmanaged:
@@ -219,17 +219,17 @@ def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Wish]]:
         yield (PRUNE,), Put(prune)
 
 
-def _withdrawn(addressee: Addressee, live: LiveState) -> dict[Steps, Wish]:
-    """Return wishes that what contradicts other live values, and so was left out, is not declared any more."""
-    stack, wishes = addressee.stack, dict[Steps, Wish]()
+def _withdrawn(addressee: Addressee, live: LiveState) -> dict[Steps, Delta]:
+    """Return deltas that drop the values that the export left out since they contradict other live values."""
+    stack, deltas = addressee.stack, dict[Steps, Delta]()
     for name, left_out in addressee.exported.left_out.items():
         items = stack.specs[name].items
         read = live.parts.get((addressee.target, name, items.name)) if items else None
         if items and isinstance(read, Objects) and any(entry.cause.endswith(CONTRADICTS) for entry in left_out):
             for record in read.own:
                 steps = [(name, items.identity(record.names[0]), field) for field in undeclarable(record)]
-                wishes |= {at: Drop() for at in steps if is_merged(stack, at)}
-    return wishes
+                deltas |= {at: Drop() for at in steps if is_merged(stack, at)}
+    return deltas
 
 
 def _fields(steps: Steps, mapping: Mapping[str, Any], depth: int) -> Iterator[tuple[Steps, Any]]:
@@ -251,7 +251,7 @@ def _in_order(edits: Iterable[Edit], addressee: Addressee, kinds: Kinds) -> list
             places.setdefault((name, key), len(places))
 
     def place(edit: Edit) -> tuple[int, int]:
-        (_, steps), *_ = edit.wished
+        (_, steps), *_ = edit.needed_by
         return places[steps[:1]], places.get(steps[:2], len(places))
 
     return sorted(edits, key=place)

@@ -1,18 +1,19 @@
 """Where a value is written so that a target has it: `place`, by these rules. Pure.
 
-1. What a lock holds stays as it is; a minimum is never lowered.
+1. A locked value stays; a minimum is never lowered.
 2. A field changes in the topmost layer that declares it: the target's own document, or a profile or set.
-3. A profile or set changes only if all its targets wish the same, as far as it matters to them what stands there. A
-   target that cannot have the section agrees to anything; one that was not read agrees to nothing.
-4. Where they do not agree, the target's own document declares the value, in its own spelling.
-5. An item that is to go leaves all layers above the topmost null; unless all agree, it is null in the own document.
-6. An item that is to come back takes the place of its null, or uncovers the item beneath a null in the own document.
-7. An item gets its former name back in all layers that declare it; unless all agree, the own document has a null for
-   the new name, and the whole item under the former one.
-8. An entry of lists that unite leaves all layers or stays: no document can take it from the others' lists.
-9. A field that is to go leaves the topmost layer or stays: no document can take it from another.
-10. What is new goes into a profile or set whose `prune` counts for any target, if all its targets that may have the
-    section wish for it; else into the own document.
+3. A profile or set changes only if all its targets need the same change, except those to which its value makes no
+   difference. A target that cannot have the section never prevents a change; an unread target always does.
+4. Otherwise the target's own document declares the value, in its own spelling.
+5. An item that is no longer to be declared leaves all layers above the topmost null; if one of these cannot change, the
+   item is null in the own document.
+6. An item that is to be declared again replaces its null, or the own document drops the null that covers it.
+7. An item gets its former name back in all layers that declare it; if one of these cannot change, the own document has
+   a null for the new name, and the whole item under the former one.
+8. An entry of lists that unite leaves all layers or stays: no document can take it from the lists of others.
+9. A field that is no longer to be declared leaves the topmost layer or stays: no document can take it from another.
+10. A new item goes into a profile or set whose `prune` counts for any target, if all its targets that may have the
+    section need it; else into the own document.
 """
 
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
@@ -29,14 +30,14 @@ from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.trace import Declaration, declarations
 from reconciler.model.targets import Key, Target
 
-Wish = Put | Drop | Rename | Add
-"""One change of what is declared for a target, at some steps of its merged spec.
+Delta = Put | Drop | Rename | Add
+"""A change that a target needs, at some steps of its merged spec.
 
 The last step to an entry of a list is the entry's identity: see `Collection.identity`.
 """
 
-NO_WISHES: Mapping[Steps, Wish] = MappingProxyType({})
-NOTHING_HELD: Mapping[Steps, str] = MappingProxyType({})
+NO_DELTAS: Mapping[Steps, Delta] = MappingProxyType({})
+NOTHING_PREVENTED: Mapping[Steps, str] = MappingProxyType({})
 
 Difference = tuple[Target, str, Key | None, str | None]
 """A target and a section, the name of an object there, and its field; None stands for any."""
@@ -44,71 +45,73 @@ Difference = tuple[Target, str, Key | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The targets of profiles and sets, and what each wishes.
+    """The targets of profiles and sets, and the changes of manifests that each needs.
 
     Attributes:
         stacks: by layer, its targets.
-        wishes: by target, its wishes by their steps.
-        known: the targets and sections that agree to what they wish; others agree to nothing.
-        inapplicable: sections that a target cannot have: it agrees to any value.
+        deltas: by target, its changes by their steps.
+        known: the targets and sections that were read; any other one prevents each change of its profiles and sets.
+        inapplicable: sections that a target cannot have, and so never prevents a change of.
         fixed: the layers with targets that are not known yet.
-        held: by target, why locks prevent wishes, by their steps; these are not among `wishes`.
+        prevented: by target, the changes that locks prevent, by their steps, with the reason; not among `deltas`.
     """
 
     stacks: Mapping[Layer, Sequence[Stack]]
-    wishes: Mapping[Target, Mapping[Steps, Wish]]
+    deltas: Mapping[Target, Mapping[Steps, Delta]]
     known: Container[tuple[Target, str]]
     inapplicable: Container[tuple[Target, str]] = ()
     fixed: Container[Layer] = ()
-    held: Mapping[Target, Mapping[Steps, str]] = field(default_factory=dict)
+    prevented: Mapping[Target, Mapping[Steps, str]] = field(default_factory=dict)
     _verdicts: dict[tuple[Layer, Steps, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
         cls,
         stacks: Iterable[Stack],
-        wishes_by_target: Mapping[Target, Mapping[Steps, Wish]],
+        deltas_by_target: Mapping[Target, Mapping[Steps, Delta]],
         known_sections: Container[tuple[Target, str]],
         inapplicable: Container[tuple[Target, str]] = (),
         fixed: Container[Layer] = (),
     ) -> "Membership":
-        """Return the members among some targets; no target counts on a wish that a lock prevents."""
+        """Return the members among some targets; a delta that a lock prevents counts for nothing."""
         members: dict[Layer, list[Stack]] = {}
-        held: dict[Target, Mapping[Steps, str]] = {}
+        prevented: dict[Target, Mapping[Steps, str]] = {}
         for stack in stacks:
             for layer in dict.fromkeys(stack.layers):
                 members.setdefault(layer, []).append(stack)
-            held[stack.target] = _held(stack, wishes_by_target.get(stack.target, NO_WISHES))
+            prevented[stack.target] = _prevented(stack, deltas_by_target.get(stack.target, NO_DELTAS))
         granted = {
-            target: {steps: wish for steps, wish in wished.items() if steps not in held[target]}
-            for target, wished in wishes_by_target.items()
+            target: {steps: delta for steps, delta in own.items() if steps not in prevented[target]}
+            for target, own in deltas_by_target.items()
         }
-        return cls(members, granted, known_sections, inapplicable, fixed, held)
+        return cls(members, granted, known_sections, inapplicable, fixed, prevented)
 
-    def wish(self, stack: Stack, steps: Steps) -> Wish | None:
-        """Return the wish of a target at some steps."""
-        return self.wishes.get(stack.target, NO_WISHES).get(steps)
+    def delta(self, stack: Stack, steps: Steps) -> Delta | None:
+        """Return the delta of a target at some steps; None if the target needs none there."""
+        return self.deltas.get(stack.target, NO_DELTAS).get(steps)
 
-    def agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
-        """Whether what a layer declares may change: it is an own document, or all that depend on it wish the same."""
-        return not layer.title or self._all(layer, at, wish, lambda stack: self._dependent(stack, layer, at))
+    def may_change(self, layer: Layer, at: Steps, delta: Delta) -> bool:
+        """Whether a declared value may change: in an own document, or if all dependent targets need the same."""
+        return not layer.title or self._all(layer, at, delta, lambda stack: self._dependent(stack, layer, at))
 
-    def agree_to_add(self, layer: Layer, at: Steps, wish: Wish) -> bool:
-        """Whether a layer may declare something new: all its targets that may have the section wish for it."""
-        return not layer.title or self._all(layer, at, wish, lambda stack: _receiving(stack, at))
+    def may_add(self, layer: Layer, at: Steps, delta: Delta) -> bool:
+        """Whether a layer may declare a new item: all its targets that may have the section need it."""
+        return not layer.title or self._all(layer, at, delta, lambda stack: _receiving(stack, at))
 
     def prunes(self, layer: Layer) -> bool:
         """Whether the `prune` of a layer counts for any of its targets."""
         return layer.prune is not None and any(_pruning(stack) is layer for stack in self.stacks[layer])
 
-    def _all(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Stack], Steps | None]) -> bool:
-        """Whether all targets that are concerned wish the same: many of them ask the same question."""
+    def _all(self, layer: Layer, at: Steps, delta: Delta, concerned: Callable[[Stack], Steps | None]) -> bool:
+        """Whether all concerned targets need the same delta; kept, since thousands of targets may share a layer."""
         if layer in self.fixed:
             return False
-        question = layer, at, repr(wish)
+        question = layer, at, repr(delta)
         if question not in self._verdicts:
             places = ((stack, concerned(stack)) for stack in self.stacks[layer])
-            self._verdicts[question] = all(steps is None or self._agrees(stack, steps, wish) for stack, steps in places)
+            self._verdicts[question] = all(
+                steps is None or self._allows(stack, steps, delta) for stack, steps in places
+            )
         return self._verdicts[question]
 
     def _dependent(self, stack: Stack, layer: Layer, at: Steps) -> Steps | None:
@@ -116,15 +119,15 @@ class Membership:
         steps = steps_in(stack, layer, at)
         if is_entry(stack, steps):
             return None if stack.leaves_alone(steps[0], steps[2], str(steps[1])) else steps
-        if not is_merged(stack, steps) and self.wish(stack, steps) is None:
+        if not is_merged(stack, steps) and self.delta(stack, steps) is None:
             return None
         declared = declarations(stack, steps)
         is_among = is_item(stack, steps) and any(other.layer is layer for other in _above_null(stack, steps))
         return steps if is_among or declared[-1].layer is layer else None
 
-    def _agrees(self, stack: Stack, steps: Steps, wish: Wish) -> bool:
+    def _allows(self, stack: Stack, steps: Steps, delta: Delta) -> bool:
         place = stack.target, steps[0]
-        return place in self.inapplicable or (place in self.known and self.wish(stack, steps) == wish)
+        return place in self.inapplicable or (place in self.known and self.delta(stack, steps) == delta)
 
 
 UNITED = "and lists unite: `unmanaged` in its own document lets go of it"
@@ -152,34 +155,34 @@ Spots = list[Spot] | str
 """Where a value is written; a text says why no document can be changed so that others keep theirs."""
 
 
-def place(wish: Wish, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def place(delta: Delta, steps: Steps, stack: Stack, members: Membership) -> Spots:
     """Return the spots where a value is written.
 
     Args:
-        wish: what the target wishes.
+        delta: of the target.
         steps: to the value in its merged spec.
         stack: its layers.
         members: the targets of these layers.
     """
-    held = members.held.get(stack.target, NOTHING_HELD).get(steps)
-    if held is not None:
-        return held
-    match wish:
+    prevented = members.prevented.get(stack.target, NOTHING_PREVENTED).get(steps)
+    if prevented is not None:
+        return prevented
+    match delta:
         case Rename():
-            spots: Spots = _rename(wish, steps, stack, members)
+            spots: Spots = _rename(delta, steps, stack, members)
         case Add():
-            spots = _add(wish, steps, stack, members)
+            spots = _add(delta, steps, stack, members)
         case Put() if is_item(stack, steps):
             revives = bool(declarations(stack, steps))
-            spots = _revive(wish, steps, stack, members) if revives else _add(wish, steps, stack, members)
+            spots = _revive(delta, steps, stack, members) if revives else _add(delta, steps, stack, members)
         case Put():
-            spots = _put(wish, steps, stack, members)
+            spots = _put(delta, steps, stack, members)
         case _ if is_item(stack, steps):
-            spots = _drop_item(wish, steps, stack, members)
+            spots = _drop_item(delta, steps, stack, members)
         case _ if is_entry(stack, steps):
-            spots = _drop_entry(wish, steps, stack, members)
+            spots = _drop_entry(delta, steps, stack, members)
         case _:
-            spots = _drop_field(wish, steps, stack, members)
+            spots = _drop_field(delta, steps, stack, members)
     return spots
 
 
@@ -218,22 +221,22 @@ def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
 def _put(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     if declared := declarations(stack, steps):
         layer, at, _ = declared[-1]
-        is_agreed = members.agree(layer, at, put)
-    elif around := declarations(stack, steps[:1]):
-        layer, at = around[-1].layer, tuple(map(literal, steps))
-        is_agreed = members.agree_to_add(layer, at, put)
+        may_change = members.may_change(layer, at, put)
+    elif enclosing := declarations(stack, steps[:1]):
+        layer, at = enclosing[-1].layer, tuple(map(literal, steps))
+        may_change = members.may_add(layer, at, put)
     else:
         return [Spot(stack.layers[-1], steps, put, in_own=True)]
-    return [Spot(layer, at, put)] if is_agreed else [_override(put, steps, stack, members, (layer, at))]
+    return [Spot(layer, at, put)] if may_change else [_override(put, steps, stack, members, (layer, at))]
 
 
 def _rename(rename: Rename, steps: Steps, stack: Stack, members: Membership) -> Spots:
     declared = declarations(stack, steps)
-    if all(members.agree(layer, at, rename) for layer, at, _ in declared):
+    if all(members.may_change(layer, at, rename) for layer, at, _ in declared):
         return [Spot(layer, at, rename) for layer, at, _ in declared]
     section, name = steps
     fields = {key: literal(value) for key, value in stack.sections[section][name].items() if key != OLD_NAMES}
-    for at, change in members.wishes[stack.target].items():
+    for at, change in members.deltas[stack.target].items():
         if at[:2] == steps and len(at) > 2:
             _change(fields, at[2:], change)
     layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
@@ -246,41 +249,43 @@ def _revive(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     *lower, (layer, at, _) = declarations(stack, steps)
     if not layer.title and any(declaration.value is not None for declaration in lower):
         return [Spot(layer, at, Drop())]
-    is_agreed = members.agree(layer, at, put)
-    return [Spot(layer, at, put) if is_agreed else _override(put, steps, stack, members, (layer, at))]
+    may_change = members.may_change(layer, at, put)
+    return [Spot(layer, at, put) if may_change else _override(put, steps, stack, members, (layer, at))]
 
 
-def _drop_item(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _drop_item(delta: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
     declared = _above_null(stack, steps)
-    if all(members.agree(layer, at, wish) for layer, at, _ in declared):
-        return [Spot(layer, at, wish) for layer, at, _ in declared]
+    if all(members.may_change(layer, at, delta) for layer, at, _ in declared):
+        return [Spot(layer, at, delta) for layer, at, _ in declared]
     layer, at = next((layer, at) for layer, at, _ in reversed(declared) if layer.title)
     return [_override(Put(None), steps, stack, members, (layer, at))]
 
 
-def _drop_entry(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _drop_entry(delta: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
     section, name, entry = steps
     spots = []
-    for other in wish.together:
+    for other in delta.together:
         for layer in dict.fromkeys(stack.layers):
             for at in _listed(stack, layer, section, name).get(other, ()):
-                if not members.agree(layer, at, wish):
+                if not members.may_change(layer, at, delta):
                     title, declaration = stack.specs[section].lists[name].title, Declaration(layer, at, None)
                     return f"{declaration} lists the {title} {other} for other targets too, {UNITED}"
-                spots += [Spot(layer, at, wish)] if other == entry else []
+                spots += [Spot(layer, at, delta)] if other == entry else []
     return spots
 
 
-def _drop_field(wish: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
+def _drop_field(delta: Drop, steps: Steps, stack: Stack, members: Membership) -> Spots:
     counting = {declaration.layer for declaration in _above_null(stack, steps[:2])}
     declared = declarations(stack, steps)
     *lower, (layer, at, _) = [each for each in declared if each.layer in counting] or declared
-    agreeing = [Spot(below, spelt, wish) for below, spelt, _ in reversed(lower) if members.agree(below, spelt, wish)]
-    is_agreed = members.agree(layer, at, wish)
-    if steps[-1] == OLD_NAMES and not (is_agreed and len(agreeing) == len(lower)):
+    below_spots = [
+        Spot(below, spelt, delta) for below, spelt, _ in reversed(lower) if members.may_change(below, spelt, delta)
+    ]
+    may_change = members.may_change(layer, at, delta)
+    if steps[-1] == OLD_NAMES and not (may_change and len(below_spots) == len(lower)):
         return [_override(Put([]), steps, stack, members, declared[-1][:2])]
-    if is_agreed:
-        return [Spot(layer, at, wish), *agreeing]
+    if may_change:
+        return [Spot(layer, at, delta), *below_spots]
     return f"{Declaration(layer, at, None)} declares it for other targets too"
 
 
@@ -294,7 +299,7 @@ def _add(addition: Put | Add, steps: Steps, stack: Stack, members: Membership) -
     own = steps[:2] if spec.items is None else (section, literal(name))
     places = [steps] if spec.items is None else [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
     for layer, at in product(shared, places):
-        if members.agree_to_add(layer, at, addition):
+        if members.may_add(layer, at, addition):
             return [Spot(layer, at[:2], addition)]
     return [_override(addition, own, stack, members, (_pruning(stack) if pruned else declaring[-1], own))]
 
@@ -308,7 +313,7 @@ def _override(
     """
     layer, at = beside
     spelt, length = _spelt(stack, steps, at)
-    rename = members.wish(stack, steps[:2])
+    rename = members.delta(stack, steps[:2])
     own = (spelt[0], rename.name, *spelt[2:]) if isinstance(rename, Rename) and length < 2 else spelt
     return Spot(layer, own, addition, in_own=True)
 
@@ -318,21 +323,23 @@ def _pruning(stack: Stack) -> Layer:
     return next(layer for layer in reversed(stack.layers) if layer.prune is not None)
 
 
-def _is_as_strict(stack: Stack, steps: Steps, wish: Wish) -> bool:
-    """Whether a wish is for a value of a field that goes with its minimum."""
+def _is_as_strict(stack: Stack, steps: Steps, delta: Delta) -> bool:
+    """Whether a delta sets a field to a value that its minimum allows."""
     is_field = not (is_item(stack, steps) or is_entry(stack, steps))
-    return is_field and isinstance(wish, Put) and is_as_strict(stack, steps, wish.value)
+    return is_field and isinstance(delta, Put) and is_as_strict(stack, steps, delta.value)
 
 
-def _held(stack: Stack, own_wishes: Mapping[Steps, Wish]) -> Mapping[Steps, str]:
-    """Return the wishes that a lock or a minimum prevents, or that are within such a wish, each with the reason."""
-    held: dict[Steps, str] = {}
-    for steps in sorted(own_wishes, key=len) if stack.has_locks else ():
-        around = next((held[steps[:length]] for length in range(1, len(steps)) if steps[:length] in held), None)
-        lock = lock_on(stack, steps) if around is None else None
-        if around or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_wishes[steps]))):
-            held[steps] = around or f"{lock and lock.words}: change it there"
-    return held
+def _prevented(stack: Stack, own_deltas: Mapping[Steps, Delta]) -> Mapping[Steps, str]:
+    """Return the deltas that a lock or a minimum prevents, and those within such a delta, each with the reason."""
+    prevented: dict[Steps, str] = {}
+    for steps in sorted(own_deltas, key=len) if stack.has_locks else ():
+        enclosing = next(
+            (prevented[steps[:length]] for length in range(1, len(steps)) if steps[:length] in prevented), None
+        )
+        lock = lock_on(stack, steps) if enclosing is None else None
+        if enclosing or (lock and not (lock.is_minimum and _is_as_strict(stack, steps, own_deltas[steps]))):
+            prevented[steps] = enclosing or f"{lock and lock.words}: change it there"
+    return prevented
 
 
 def _receiving(stack: Stack, at: Steps) -> Steps | None:
@@ -354,7 +361,7 @@ def _above_null(stack: Stack, steps: Steps) -> Sequence[Declaration]:
     return declared[nulls[-1] + 1 if nulls else 0 :]
 
 
-@lru_cache(maxsize=1024)  # accept places the wishes of one target after those of all others
+@lru_cache(maxsize=1024)  # accept places the deltas of one target after those of all others
 def _listed(stack: Stack, layer: Layer, section: str, name: str) -> Mapping[Hashable, list[Steps]]:
     """Map the identity of each entry of a list to its places in the layer."""
     places: dict[Hashable, list[Steps]] = {}
@@ -374,24 +381,24 @@ def _spelt(stack: Stack, steps: Steps, at: Steps) -> tuple[Steps, int]:
     return at, 0
 
 
-def _change(item_fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
+def _change(item_fields: dict[str, Any], steps: Steps, delta: Delta) -> None:
     """Change a field of an item, or a key of a field."""
     name, *keys = steps
     holder = item_fields if not keys else item_fields.setdefault(name, {})
-    if isinstance(wish, Put):
-        holder[keys[0] if keys else name] = wish.value
+    if isinstance(delta, Put):
+        holder[keys[0] if keys else name] = delta.value
     else:
         holder.pop(keys[0] if keys else name, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The edits that carry out wishes.
+    """The edits that carry out deltas.
 
     Attributes:
         closed: the files that must not change, each with the reason.
         edits: by document, or the target without one, and by steps there.
-        refused: why a wish is not carried out.
+        refused: by difference, the reason for which its delta is not carried out.
     """
 
     closed: Mapping[str, str]
@@ -406,44 +413,44 @@ class Placement:
         closed: Mapping[str, str],
         restated: Collection[tuple[Target, str]] = (),
     ) -> "Placement":
-        """Place all wishes of some targets: former names first, and what is new last.
+        """Place all deltas of some targets: former names first, new items last.
 
         Args:
             stacks: their layers.
-            members: all targets of these layers, with their wishes.
+            members: all targets of these layers, with their deltas.
             closed: see `Placement`.
             restated: targets, each with a section that their own documents are to declare as a whole, as they must
                 where they are read before it is known what profiles and sets they have.
         """
         placement = cls(closed)
         new = []
-        for stack in (stack for stack in stacks if stack.target in members.wishes):
-            for steps, reason in members.held[stack.target].items():
+        for stack in (stack for stack in stacks if stack.target in members.deltas):
+            for steps, reason in members.prevented[stack.target].items():
                 placement._refuse(stack, steps, reason)
             replaced = set()
-            wishes = members.wishes[stack.target]
-            for steps, wish in sorted(wishes.items(), key=lambda wished: not isinstance(wished[1], Rename)):
-                if _is_new(stack, steps, wish):
-                    new.append((stack, steps, wish))
+            deltas = members.deltas[stack.target]
+            for steps, delta in sorted(deltas.items(), key=lambda item: not isinstance(item[1], Rename)):
+                if _is_new(stack, steps, delta):
+                    new.append((stack, steps, delta))
                 elif steps[:2] not in replaced:  # what is within an item that is replaced goes with it
-                    spots = placement._carry_out(stack, steps, wish, members)
-                    replaced |= {steps} if isinstance(wish, Rename) and spots[0].in_own else set()
-            for section in {steps[0] for steps in wishes if (stack.target, steps[0]) in restated}:
+                    spots = placement._carry_out(stack, steps, delta, members)
+                    replaced |= {steps} if isinstance(delta, Rename) and spots[0].in_own else set()
+            for section in {steps[0] for steps in deltas if (stack.target, steps[0]) in restated}:
                 placement._restate(stack, section, members)
-        for stack, steps, wish in new:
-            placement._carry_out(stack, steps, wish, members)
+        for stack, steps, delta in new:
+            placement._carry_out(stack, steps, delta, members)
         return placement
 
-    def _carry_out(self, stack: Stack, steps: Steps, wish: Wish, members: Membership) -> list[Spot]:
-        spots = place(wish, steps, stack, members)
+    def _carry_out(self, stack: Stack, steps: Steps, delta: Delta, members: Membership) -> list[Spot]:
+        spots = place(delta, steps, stack, members)
         if isinstance(spots, str):
             self._refuse(stack, steps, spots)
             return []
         is_field = not (is_item(stack, steps) or is_entry(stack, steps))
         uncovered = is_field and not is_merged(stack, steps) and bool(declarations(stack, steps))
-        is_revival = is_item(stack, steps) and isinstance(wish, Put) and bool(declarations(stack, steps))
+        is_revival = is_item(stack, steps) and isinstance(delta, Put) and bool(declarations(stack, steps))
         for spot in spots:
-            goes = is_field and isinstance(wish, Drop) and bool(spot.layer.title) and not spot.in_own
+            goes = is_field and isinstance(delta, Drop) and bool(spot.layer.title) and not spot.in_own
             self._note(stack, steps, spot, is_conditional=uncovered or goes, is_revival=is_revival)
         return spots
 
@@ -454,10 +461,10 @@ class Placement:
             for name, value in stack.sections[section].items()
             for keys in ([(key,) for key in value] if isinstance(value, dict) else [()])
         }
-        wishes = {steps: members.wish(stack, steps) for steps in values}
-        for steps in [steps for steps, wish in wishes.items() if not isinstance(wish, Drop)]:
-            wish, (layer, at, _) = wishes[steps], declarations(stack, steps)[-1]
-            change = wish if isinstance(wish, Put) else Put(literal(values[steps]))
+        deltas = {steps: members.delta(stack, steps) for steps in values}
+        for steps in [steps for steps, delta in deltas.items() if not isinstance(delta, Drop)]:
+            delta, (layer, at, _) = deltas[steps], declarations(stack, steps)[-1]
+            change = delta if isinstance(delta, Put) else Put(literal(values[steps]))
             self._note(stack, steps, _override(change, steps, stack, members, (layer, at)))
 
     def _note(
@@ -473,15 +480,17 @@ class Placement:
             self._refuse(stack, named, f"declared at {Declaration(layer, at, None)}, {reason}; change it there")
             return
         shared = document is not None and bool(layer.title)
-        wished = [(stack.target, steps)]
+        needed_by = [(stack.target, steps)]
         is_own = layer is own and not own.title
-        beneath = _declared_beneath(stack, steps) if is_own and isinstance(spot.change, Drop) else 0
+        lower_depth = _lower_depth(stack, steps) if is_own and isinstance(spot.change, Drop) else 0
         is_revival = shared and is_revival
-        edit = Edit(document, layer.document, at, spot.change, wished, shared, is_conditional, is_revival, beneath)
+        edit = Edit(
+            document, layer.document, at, spot.change, needed_by, shared, is_conditional, is_revival, lower_depth
+        )
         entry = (str(spot.change.value),) if isinstance(spot.change, Add) else ()
         noted = self.edits.setdefault((edit.place, (*at, *entry)), edit)
         if noted is not edit:
-            noted.wished.extend(edit.wished)
+            noted.needed_by.extend(edit.needed_by)
 
     def _refuse(self, stack: Stack, steps: Steps, reason: str) -> None:
         section, *names = steps
@@ -491,12 +500,14 @@ class Placement:
         self.refused[stack.target, section, name, None if is_named else ".".join(map(str, names)) or None] = reason
 
 
-def _declared_beneath(stack: Stack, steps: Steps) -> int:
+def _lower_depth(stack: Stack, steps: Steps) -> int:
     """Return the depth at which profiles or sets declare for a document: 0 (nowhere), 1 (section) or 2 (item)."""
-    around = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
-    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in around)
+    enclosing = [steps[:length] for length in range(1, 3 if stack.specs[steps[0]].items else 2) if length < len(steps)]
+    return sum(any(each.layer.title and each.value is not None for each in declarations(stack, at)) for at in enclosing)
 
 
-def _is_new(stack: Stack, steps: Steps, wish: Wish) -> bool:
-    """Whether a wish is for an item or an entry that nobody declares."""
-    return isinstance(wish, Add) or (isinstance(wish, Put) and is_item(stack, steps) and not declarations(stack, steps))
+def _is_new(stack: Stack, steps: Steps, delta: Delta) -> bool:
+    """Whether a delta adds an item or an entry that no layer declares."""
+    return isinstance(delta, Add) or (
+        isinstance(delta, Put) and is_item(stack, steps) and not declarations(stack, steps)
+    )

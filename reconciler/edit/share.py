@@ -60,6 +60,7 @@ def shared(
         for project, spec in zip(projects, specs, strict=True)
     ]
     counts = Counter(fixture for member in members for fixture in member.fixtures)
+    # The most frequent first: each that is kept excludes the projects without it.
     for fixture in sorted(counts, key=lambda fixture: (-counts[fixture], fixture)):
         having = [member for member in members if fixture in member.fixtures or fixture[0] in member.lacking]
         members = having if len(having) >= enough else members

@@ -32,10 +32,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 class RenamedKey(str):
-    """A key that stands in the place of another, whose comment and place it takes over.
+    """A key, or an entry of a list, that stands in the place of another, whose comment and place it takes over.
 
     Attributes:
-        former: the key that it replaces.
+        former: what it replaces.
     """
 
     __slots__ = ("former",)
@@ -241,7 +241,7 @@ class _Editor:
     def edit(self, node: _Node, old_value: Any, new_value: Any) -> None:
         """Change a collection that is empty neither before nor after: new keys and entries come last.
 
-        An entry of a list is kept or removed, and never changed.
+        An entry of a list is kept, removed or renamed, and never changed otherwise.
         """
         renamed = {key.former: key for key in new_value if isinstance(key, RenamedKey)}
         kept = (
@@ -250,6 +250,9 @@ class _Editor:
             else [key in new_value or key in renamed for key in old_value]
         )
         new = new_value[sum(kept) :] if isinstance(new_value, list) else _new_keys(old_value, new_value)
+        for entry, entry_node in zip(old_value, node.values, strict=True) if isinstance(new_value, list) else ():
+            if isinstance(entry, str) and entry in renamed:
+                self.edits.append((entry_node.start, entry_node.end, inline(str(renamed[entry]))))
         if isinstance(new_value, dict):
             for key, key_node, value in zip(old_value, node.keys, node.values, strict=True):
                 name = renamed.get(key, key)
@@ -344,7 +347,7 @@ def _new_keys(old_mapping: Mapping[str, Any], new_mapping: Mapping[str, Any]) ->
 
 def _kept(old_list: Sequence[Any], new_list: Sequence[Any]) -> list[bool]:
     """Return of each entry of a list whether another list has it too."""
-    written = {json.dumps(entry, sort_keys=True) for entry in new_list}
+    written = {json.dumps(_former(entry), sort_keys=True) for entry in new_list}
     return [json.dumps(entry, sort_keys=True) in written for entry in old_list]
 
 
@@ -355,8 +358,13 @@ def _only_comes_and_goes(old_value: Any, new_value: Any) -> bool:
             return True
         case ([_, *_], [_, *_]):
             kept = list(compress(old_value, _kept(old_value, new_value)))
-            return bool(new_value[: len(kept)] == kept)
+            return list(map(_former, new_value[: len(kept)])) == kept
     return False
+
+
+def _former(value: Any) -> Any:
+    """Return an entry of a list as it was."""
+    return value.former if isinstance(value, RenamedKey) else value
 
 
 def _outgrows(old_value: Any, new_value: Any) -> bool:

@@ -75,15 +75,17 @@ def with_audit(planned: Planned) -> tuple[Plan, tuple[Remark, ...]]:
     who, back = scope.who_after, scope.restored_after
     if who is None and back is None:
         return plan, ()
-    told = {kind.name for kind in kinds.values() if kind.trace}
+    traced = {kind.name for kind in kinds.values() if kind.trace}
     declared = {target.target: target for target in existing(planned.declared.desired, planned.live.absent).targets}
     asked = [
         target.target
         for target in plan.targets
-        if who and any(change.address.section in told for change in target.changes)
+        if who and any(change.address.section in traced for change in target.changes)
     ]
     if back:
-        asked += [name for name, target in declared.items() if any(section.kind in told for section in target.sections)]
+        asked += [
+            name for name, target in declared.items() if any(section.kind in traced for section in target.sections)
+        ]
     after = min(moment for moment in (who, back) if moment)
     events, remarks = _read(planned, [*dict.fromkeys(asked)], after, as_one=back is not None)
 
@@ -166,7 +168,7 @@ def _read(
     cut = [target for target, answer in events.items() if len(answer) >= EVENTS_PER_TARGET]
     if cut:
         number = counted(len(cut), "target")
-        warning = f"only the newest {EVENTS_PER_TARGET} audit events count of {number}, such as {cut[0]}"
+        warning = f"of {number}, such as {cut[0]}, only the newest {EVENTS_PER_TARGET} audit events are read"
         remarks.append((logging.WARNING, warning))
     return events, tuple(remarks)
 

@@ -20,9 +20,10 @@ from reconciler.engine.inventory import (
 from reconciler.engine.planned import Planned
 from reconciler.memory.effective import again_on, digest_of, due_moments, ends_of_grace
 from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
-from reconciler.memory.projection import Basis, line_of, path_of, was_renamed
+from reconciler.memory.projection import Basis, line_of, was_renamed
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding, Keep, object_of
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import DesiredTarget, Section
@@ -43,7 +44,11 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
     if opened.stored is None or opened.store is None:
         return planned.plan, None
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
-    basis = Basis(seen=inventory, commit="" if opened.obstacle else commit, whole=whole and not opened.obstacle)
+    former = {
+        key_of(target): path for target in declared.whole.targets for path in [*target.former_paths.values()][-1:]
+    }
+    commit = "" if opened.obstacle else commit
+    basis = Basis(seen=inventory, commit=commit, whole=whole and not opened.obstacle, former=former)
     if basis.whole:
         parts = declared_parts(declared, key_of)
         basis = replace(
@@ -83,7 +88,8 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
         )
         judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
         targets.append(judged.adding(*kept, *others))
-    absent = tuple(line.key for line in planned.absences.deletions if line.key in changed)
+    lines = (*planned.absences.deletions, *planned.absences.renames)
+    absent = tuple(line.key for line in lines if line.key in changed)
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
 
 
@@ -117,7 +123,7 @@ def _wanted(
     Of several objects with one name, those are known that have a line of it.
     """
     contains = planned.run.inventory.contains
-    is_renamed = was_renamed(basis.seen, name, path_of(plan))
+    is_renamed = was_renamed(basis.seen, name, basis.path(name, plan))
     for section, part, wished, read in _collections_read(planned, target):
         records = {record.id: record for record in read.own}
         left_alone = released_ids(section, part, planned.live)
@@ -196,6 +202,8 @@ def successions(planned: Planned) -> Iterator[str]:
 
 def _collections_read(planned: Planned, target: DesiredTarget) -> Iterator[tuple[Section, Collection, Wished, Objects]]:
     """Yield the declared collections of a target that were read, with their objects."""
+    if isinstance(planned.live.absent.get(target.target.identity), Obstacle):
+        return
     for section, part, wished in collections_of(target, planned.run.kinds):
         read = planned.live.parts.get((target.target, section.kind, part.name))
         if isinstance(read, Objects):

@@ -1,6 +1,6 @@
 """Discovery: the projects of the groups that sets name, listed page beside page, and read while pages are under way.
 
-Each group is listed once a run. What comes of it goes to the manifests, and the IDs that come along go to the planner.
+Each group is listed once a run. The manifests get the result, and the planner gets the IDs that the lists show.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from reconciler.engine.read import TRY_AGAIN, UNEXPECTED, EarlyParts, answer_or_
 from reconciler.engine.roster import (
     ExistingTarget,
     Roster,
+    fetch_record,
     has_other_level,
     is_off,
     is_scheduled_for_deletion,
@@ -27,7 +28,7 @@ from reconciler.engine.run import Run
 from reconciler.engine.why import ADMIN_MODE, ask_caller, lacking_sections, refuse_unless_api, visibility_remedy
 from reconciler.errors import BadAnswer, Forbidden, NotFound, ServiceError, Stopped
 from reconciler.manifests import Manifests, Member
-from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_around, projects_by_path
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, REPOSITORY, Branches, groups_above, projects_by_path
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import FleetReader, Json, Reader, Spread
@@ -57,6 +58,7 @@ class Discovery:
         paths: the full paths of the targets that were asked for by ID.
         unknown: why the paths of others are unknown.
         parts: what was read of the projects meanwhile, and what was wanted of it.
+        present_paths: those of groups and projects that have moved, by `Target.identity` with the former path.
     """
 
     groups: Mapping[str, tuple[Member, ...] | Obstacle]
@@ -64,6 +66,7 @@ class Discovery:
     paths: Mapping[Target, str] = field(default_factory=dict)
     unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
     parts: EarlyParts = field(default_factory=dict)
+    present_paths: Mapping[Identity, str] = field(default_factory=dict)
 
     @property
     def listed(self) -> frozenset[str | int]:
@@ -74,7 +77,7 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """What a run needs to know of the projects of a group.
+    """The facts about the projects of a group that a run needs.
 
     Attributes:
         archived: whether archived projects are to be among them.
@@ -86,7 +89,7 @@ class GroupListing:
 
     @property
     def query(self) -> str:
-        """The query of the list: archived projects are told from others by whole records only."""
+        """The query of the list: only full records show whether a project is archived."""
         return QUERY.format(
             more="" if self.archived else UNARCHIVED if self.switches else SIMPLE_PARAMETER + UNARCHIVED
         )
@@ -180,6 +183,38 @@ def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
     return manifests.with_discovered(listed, discovery.paths)
 
 
+def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roster: Roster) -> None:
+    """Ask for each project with a document that the list of its group lacks, and that this run does not read.
+
+    It may have moved: then its document is about a project that the run would plan by its sets alone.
+
+    Args:
+        run: the request of the command.
+        manifests: with the members of groups.
+        discovery: the projects of groups.
+        roster: the service.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    listed = discovery.listed
+    lists = {group.casefold() for group, members in discovery.groups.items() if not isinstance(members, Obstacle)}
+    selected = select(manifests.desired, run.scope.selection, partly=True).targets if _plans_all_selected(run) else ()
+    read = {declared.target for declared in selected if declared.sections}
+    lacking = [
+        declared.target
+        for declared in manifests.desired.targets
+        if declared.target.level is Level.PROJECT
+        and isinstance(declared.target.ref, str)
+        and declared.target.identity[1] not in listed
+        and declared.target not in read
+        and declared.creation is None
+        and missing_group(declared.target, roster.answers) is None
+        and groups_above(declared.target.ref, lists)
+    ]
+    ask_each(lambda target, reader: answer_or_error(lambda: fetch_record(target, reader)), lacking, roster)
+
+
 def with_default_branches(
     manifests: Manifests,
     desired: DesiredState,
@@ -270,9 +305,15 @@ def _missing_groups(
     return missing
 
 
+def _plans_all_selected(run: Run) -> bool:
+    """Return whether a run plans all targets that are selected by name, label and section."""
+    scope = run.scope
+    return run.past is None and not scope.since_applied and scope.shard is None and scope.failed is None
+
+
 def _prefetch(run: Run, group_paths: Iterable[str]) -> Prefetch | None:
     """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
-    if run.past is not None or run.scope.since_applied or run.scope.shard is not None or run.scope.failed is not None:
+    if not _plans_all_selected(run):
         return None
     none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in group_paths}
 
@@ -328,7 +369,7 @@ class _Lists:
         self.found[group] = listed
 
     def _spread(self, read_page: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
-        """Ask for pages together with whoever has nothing else to do."""
+        """Fetch pages, with the help of idle workers."""
         results = share_tasks(self._crew, read_page, pages)
         # The crew drops the pages that it has not begun when another task fails.
         if len(results) < len(pages):
@@ -336,7 +377,7 @@ class _Lists:
         return results
 
     def _show(self, group: str, listed_projects: Iterable[Member]) -> None:
-        """Take note of listed projects, and read those that every group around them has shown."""
+        """Record listed projects, and read those that the lists of all groups above them have shown."""
         if self._prefetch is None:
             return
         ready = []
@@ -347,7 +388,7 @@ class _Lists:
                 # A list that has shifted is read again, and shows its projects once more.
                 if group not in shown and not is_scheduled_for_deletion(path):
                     shown.add(group)
-                    if len(shown) == len(groups_around(path, self._groups)):
+                    if len(shown) == len(groups_above(path, self._groups)):
                         ready.append(member)
         if ready:
             self._crew.add(partial(self._prepare, ready, self._prefetch))
@@ -355,10 +396,10 @@ class _Lists:
     def _prepare(self, listed_projects: Sequence[Member], prefetch: Prefetch) -> None:
         if self.are_complete:
             return
-        around = {member.path: groups_around(member.path, self._groups) for member in listed_projects}
+        above = {member.path: groups_above(member.path, self._groups) for member in listed_projects}
         numbers = {member.path.casefold(): member.id for member in listed_projects}
         by_group = {
-            group: tuple(member for member in listed_projects if group in around[member.path]) for group in self._groups
+            group: tuple(member for member in listed_projects if group in above[member.path]) for group in self._groups
         }
         for target in prefetch.prepare(by_group):
             for section in target.sections:
@@ -407,7 +448,7 @@ def _obstacle(group: str, error: ServiceError, reader: Reader) -> Obstacle:
         return Obstacle(target.address, wrong, f"list it here, as `projects: [{group}]`", cause=NO_SUCH_GROUP)
     return Obstacle(
         target.address,
-        f"{reason}: there is no such group, or none this token may see",
+        f"{reason}: no such group, or not visible to this token",
         f"{visibility_remedy(reader, 'group')}; if the service cannot list the projects of any group, list them here, "
         "as `projects` instead of `group`",
         cause=NO_SUCH_GROUP,

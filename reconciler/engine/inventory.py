@@ -1,10 +1,10 @@
-"""The inventory in a plan: what is no longer declared, and is deleted by it.
+"""The inventory in a plan: what is no longer declared, and is deleted by it; and what was renamed on the service.
 
 It asks the service for nothing, but where only a former path of a target proves a deletion. A target whose number
 nothing that was read shows, nor the list, has no line there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from reconciler.errors import NotFound
 from reconciler.manifests.project_sets import projects_by_path
 from reconciler.memory.absence import (
     OTHER_BRANCH,
+    SEVERAL,
     CommitPosition,
     PartNow,
     absent,
@@ -28,16 +29,17 @@ from reconciler.memory.absence import (
     not_declared,
     part_now,
     reasons,
+    renamed_by_hand,
     withheld_remarks,
 )
-from reconciler.memory.inventory import Inventory, ObjectKey, target_name, target_names
+from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine, target_name, target_names
 from reconciler.memory.proof import Proof
 from reconciler.memory.store import OpenInventory
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import Objects, Resource
-from reconciler.model.state import DesiredTarget, LiveState, PartAddress, Reference, Section
+from reconciler.model.state import DesiredTarget, LiveState, Recorded, Reference, Section
 from reconciler.model.targets import Identity, Key, Level, Target
 
 Wished = Mapping[Key, Resource | None]
@@ -57,12 +59,20 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     parts = tuple(_parts_now(run.kinds, declared, live, key_of))
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
     candidates, kept = absent(inventory, (part for _, part in parts))
+    renamed, several = renamed_by_hand(inventory, (part for _, part in parts))
+    candidates = (*candidates, *(inventory.objects[key] for key in renamed))
     commits = {line.at for line in candidates if line.at}
     positions = dict.fromkeys(commits, CommitPosition.UNKNOWN)
     if opened.ancestry is not None:
         positions = opened.ancestry.positions(commits)
     proved = proof(run, declared, inventory, key_of, roster)
     verdict = decide(candidates, positions, proved.declares, opened.obstacle)
+    deletions = tuple(line for line in verdict.proved if line.key not in renamed)
+    renames = tuple(line for line in verdict.proved if line.key in renamed)
+    unproved = {
+        **dict.fromkeys(several, SEVERAL),
+        **{kept_object.line.key: kept_object.reason for kept_object in verdict.kept if kept_object.line.key in renamed},
+    }
     pruned = {
         (key_of(target), section.kind)
         for target in declared.desired.targets
@@ -74,16 +84,13 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         if kept_object.reason == not_declared(kept_object.line) and proved.was_of_default_branch(kept_object.line)
         else kept_object
         for kept_object in verdict.kept
+        if kept_object.line.key not in renamed
     )
     kept = tuple(kept_object for kept_object in (*kept, *staying) if kept_object.line.key[:2] not in pruned)
-    deleted: dict[PartAddress, dict[int, str]] = {}
-    for line in verdict.deletions:
-        place = (places[line.key[:3]], line.section, line.part)
-        deleted.setdefault(place, {})[line.id] = line.at
     withheld = (
         []
         if opened.ancestry is None
-        else withheld_remarks(len(verdict.deletions), opened.ancestry.last_applied(inventory.applied))
+        else withheld_remarks(len(deletions), opened.ancestry.last_applied(inventory.applied))
     )
     remarks = (*lines, *withheld, *reasons(kept))
     if run.scope.reports_fleet_findings and not opened.obstacle:
@@ -92,7 +99,26 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
         remarks = (*remarks, *departed)
     keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
-    return Absences(verdict.deletions, deleted, keeping_targets, remarks, frozenset(proved.asked))
+    facts_by_part = _recorded(deletions, {**renamed, **several}, unproved)
+    recorded = {(places[part], *part[1:]): facts for part, facts in facts_by_part.items()}
+    return Absences(deletions, renames, recorded, keeping_targets, remarks, frozenset(proved.asked))
+
+
+def _recorded(
+    deletions: Iterable[ObjectLine], names_by_key: Mapping[ObjectKey, Key], unproved: Mapping[ObjectKey, str]
+) -> dict[tuple[str, str, str], Recorded]:
+    """Return the facts about objects by target, section and part, as the inventory names them."""
+    let_go: dict[tuple[str, str, str], dict[int, str]] = {}
+    ids: dict[tuple[str, str, str], dict[Key, int]] = {}
+    uncertain: dict[tuple[str, str, str], dict[Key, str]] = {}
+    for line in deletions:
+        let_go.setdefault(line.key[:3], {})[line.id] = line.at
+    for key, name in names_by_key.items():
+        ids.setdefault(key[:3], {})[name] = key[3]
+    for key, reason in unproved.items():
+        uncertain.setdefault(key[:3], {})[names_by_key[key]] = reason
+    parts = let_go.keys() | ids.keys()
+    return {part: Recorded(let_go.get(part, {}), ids.get(part, {}), uncertain.get(part, {})) for part in parts}
 
 
 def inventory_keys(opened: OpenInventory, live: LiveState) -> InventoryKey:

@@ -12,14 +12,20 @@ from reconciler.engine.compare.renames import rename_hints
 from reconciler.engine.compare.selection import add_missing, exclusion_warnings, only_change, restrict, select, share
 from reconciler.engine.compare.undermined import with_undermined
 from reconciler.engine.creations import find_absent, omission_remarks, with_archived, with_imports
-from reconciler.engine.discovery import discover_members, with_default_branches, with_members
+from reconciler.engine.discovery import (
+    Discovery,
+    discover_members,
+    look_up_unlisted,
+    with_default_branches,
+    with_members,
+)
 from reconciler.engine.inventory import find_absences
 from reconciler.engine.lookups import doomed_entries, plan_with_lookups, unshown_fields
 from reconciler.engine.planned import Declared, Planned
 from reconciler.engine.read import read_live, without_targets
 from reconciler.engine.roster import Move, Roster
 from reconciler.engine.rules import Facts, Moment, absent_targets, find_obstacles, without_unlisted
-from reconciler.engine.run import MakePlan, Remark, Run, Scope
+from reconciler.engine.run import MakePlan, Run, Scope
 from reconciler.engine.since import changed_since
 from reconciler.engine.sources import with_sources
 from reconciler.engine.why import lacking_sections, with_causes
@@ -48,20 +54,25 @@ def plan(run: Run) -> Planned:
     planned = compared(run)
     planned = replace(planned, plan=with_sources(planned))
     audited, unknown = with_audit(planned)
-    _log(unknown)
+    _Told().log(unknown)
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
-    told = with_effects(narrowed, planned.live, run.kinds)
-    told = with_undermined(told, planned.declared.desired, planned.live, run.kinds)
-    placed = with_origins(told, planned.declared.manifests)
+    explained = with_effects(narrowed, planned.live, run.kinds)
+    explained = with_undermined(explained, planned.declared.desired, planned.live, run.kinds)
+    placed = with_origins(explained, planned.declared.manifests)
     hints = rename_hints(placed, run.kinds, planned.declared.manifests.declaration)
     return replace(planned, plan=placed, cut=cut, hints=hints)
 
 
 def compared(run: Run) -> Planned:
     """Return the plan of all differences, without the reason for each difference. For errors, see `plan`."""
-    kinds, roster = run.kinds, Roster(run.reader)
-    declared = _declared(run, roster)
+    roster, told = Roster(run.reader), _Told()
+    return _compared(run, roster, *_discovered(run, roster, told), told)
+
+
+def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
+    kinds = run.kinds
+    declared = _declared(run, roster, discovery, manifests, told)
     facts = Facts(run, roster, declared)
     # Before reading: a section that a rule excludes must not cost a request.
     obstacles = find_obstacles(Moment.DECLARED, facts)
@@ -71,17 +82,19 @@ def compared(run: Run) -> Planned:
     }
     declared = replace(declared, desired=without(declared.desired, obstacles))
     live = _read(run, roster, declared, absent)
-    _warn(moves(roster.follow_moves()))
+    told.warn(moves(roster.follow_moves()))
+    if roster.present_paths != discovery.present_paths:
+        return _compared(run, roster, *_with_moves(declared, live, roster), told)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
-    live = replace(live, absences=absences.by_part)
+    live = replace(live, recorded=absences.recorded)
     # A target that has moved has no unread parts by now, so that no request looks for their cause.
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
     obstacles = find_obstacles(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
     declared = replace(declared, desired=without(declared.desired, obstacles))
-    differing, live = _looked_up(run, roster, declared, live)
+    differing, live = _looked_up(run, roster, declared, live, told)
     # Lookups follow redirects too; the inventory asks for paths that nothing declares.
-    _warn(moves(roster.follow_moves(but=absences.former)))
+    told.warn(moves(roster.follow_moves(but=absences.former)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
     shown = _with_inventory_problem(with_obstacles(differing, obstacles, kinds), run)
     live = replace(live, ids={**roster.ids, **live.ids})
@@ -90,8 +103,13 @@ def compared(run: Run) -> Planned:
 
 def checked(run: Run) -> Planned:
     """Return a plan for the doctor, which also reads the sections that a plan skips, and finds the causes itself."""
-    kinds, roster = run.kinds, Roster(run.reader)
-    declared, today = _declared(run, roster), roster.now().date()
+    roster, told = Roster(run.reader), _Told()
+    return _checked(run, roster, *_discovered(run, roster, told), told)
+
+
+def _checked(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
+    kinds = run.kinds
+    declared, today = _declared(run, roster, discovery, manifests, told), roster.now().date()
     facts = Facts(run, roster, declared)
     obstacles = find_obstacles(Moment.DECLARED, facts, checking=True)
     absent: dict[Identity, ToCreate | Obstacle] = {
@@ -104,8 +122,10 @@ def checked(run: Run) -> Planned:
     obstacles += tuple(obstacle for target, obstacle in lacking if obstacle.where.section in target.held)
     left_out = (obstacle for _, obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
-    differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent))
-    _warn(moves(roster.follow_moves()))
+    differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent), told)
+    told.warn(moves(roster.follow_moves()))
+    if roster.present_paths != discovery.present_paths:
+        return _checked(run, roster, *_with_moves(declared, live, roster), told)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
     shown = with_undermined(with_obstacles(differing, obstacles, kinds), declared.desired, live, kinds)
@@ -142,18 +162,58 @@ def with_origins(plan: Plan, manifests: Manifests) -> Plan:
     return replace(plan, targets=tuple(target.with_origins(manifests.origin) for target in plan.targets))
 
 
-def _declared(run: Run, roster: Roster) -> Declared:
-    """Load the declarations: discover the members of sets, and select the part that this run plans."""
+class _Told(set[object]):
+    """The warnings of a run so far: a project that turns out to have moved makes it begin anew."""
+
+    def warn(self, sentences: Iterable[object]) -> None:
+        """Log the sentences that were not logged before."""
+        self.log((logging.WARNING, sentence) for sentence in sentences)
+
+    def log(self, remarks: Iterable[tuple[int, object]]) -> None:
+        """Log the remarks that were not logged before."""
+        for level, sentence in remarks:
+            if sentence not in self:
+                LOG.log(level, "%s", sentence)
+                self.add(sentence)
+
+
+def _discovered(run: Run, roster: Roster, told: _Told) -> tuple[Discovery, Manifests]:
+    """List the members of sets, and apply these; look up what the lists lack and this run does not read.
+
+    That may have moved: the manifests have the present paths.
+    """
     discovery = discover_members(run, roster)
     manifests = with_members(run.manifests, discovery)
+    look_up_unlisted(run, manifests, discovery, roster)
+    told.warn(moves(roster.follow_moves()))
+    return replace(discovery, present_paths=roster.present_paths), manifests.with_moved(roster.present_paths)
+
+
+def _with_moves(declared: Declared, live: LiveState, roster: Roster) -> tuple[Discovery, Manifests]:
+    """Return discovery and manifests with what has turned out to have moved; what was read is not read again.
+
+    As declared by their present paths, projects may have more layers.
+    """
+    parts = {
+        (section.target, section.kind, part): (wanted, live.parts[section.target, section.kind, part])
+        for target in declared.desired.targets
+        for section in target.sections
+        for part, wanted in section.wanted.items()
+    }
+    discovery = replace(declared.discovery, parts=parts, present_paths=roster.present_paths)
+    return discovery, declared.manifests.with_moved(roster.present_paths)
+
+
+def _declared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: _Told) -> Declared:
+    """Load the declarations, given the members of sets, and select the part that this run plans."""
     known = {*run.manifests.warnings}
-    _warn(warning for warning in manifests.warnings if warning not in known)
+    told.warn(warning for warning in manifests.warnings if warning not in known)
     # Sets are expanded first: a project may have changed only because it became a member of a set.
     since = changed_since(run, manifests, discovery)
-    _warn(since.warnings)
-    desired = _selected(run, manifests, since.changed)
+    told.warn(since.warnings)
+    desired = _selected(run, manifests, since.changed, told)
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
-    _log(omission_remarks(existence.omissions))
+    told.log(omission_remarks(existence.omissions))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
     absent = existence.created.keys() | existence.obstacles.keys()
     manifests, desired, branches = with_default_branches(manifests, desired, roster, absent, discovery.listed)
@@ -161,12 +221,12 @@ def _declared(run: Run, roster: Roster) -> Declared:
     return Declared(manifests, desired, discovery, existence, manifests.unlisted, past, since.remarks, branches)
 
 
-def _selected(run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None) -> DesiredState:
+def _selected(run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None, told: _Told) -> DesiredState:
     """Return the selected and changed targets, less those of sets whose groups cannot be listed."""
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
-    _warn(() if unlisted else exclusion_warnings(scope.selection, whole))
+    told.warn(() if unlisted else exclusion_warnings(scope.selection, whole))
     if changed_targets is not None and not scope.everything and scope.failed is None:
         desired = replace(
             desired, targets=tuple(target for target in desired.targets if target.target in changed_targets)
@@ -182,10 +242,10 @@ def _read(run: Run, roster: Roster, declared: Declared, absent: Mapping[Identity
     return read_live(declared.desired, roster, run.kinds, run.progress, early=early, ids=ids, absent=absent)
 
 
-def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState) -> tuple[Plan, LiveState]:
+def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState, told: _Told) -> tuple[Plan, LiveState]:
     """Return the plan without regard to obstacles, and live state with the answers to all lookups."""
     desired, whole = declared.desired, declared.whole.targets
-    _warn(unshown_fields(desired, live))
+    told.warn(unshown_fields(desired, live))
     differing, live = plan_with_lookups(run, roster, desired, whole, live)
     differing = with_imports(differing, declared.existence.importing)
     return differing.with_findings(doomed_entries(desired, run.kinds, roster.records)), live
@@ -232,13 +292,3 @@ def _retried(plan: Plan, declared_state: DesiredState, scope: Scope, failed: fro
 
 def _numbers(target_plan: TargetPlan) -> tuple[int, int]:
     return len(target_plan.changes), len(target_plan.problems)
-
-
-def _warn(sentences: Iterable[object]) -> None:
-    for sentence in sentences:
-        LOG.warning("%s", sentence)
-
-
-def _log(remarks: Iterable[Remark]) -> None:
-    for level, sentence in remarks:
-        LOG.log(level, "%s", sentence)

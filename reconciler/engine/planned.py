@@ -14,7 +14,7 @@ from reconciler.memory.inventory import ObjectLine
 from reconciler.memory.revision import Revision
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
-from reconciler.model.state import DesiredState, LiveState, PartAddress
+from reconciler.model.state import DesiredState, LiveState, PartAddress, Recorded
 from reconciler.model.targets import Target
 
 
@@ -55,18 +55,20 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """The objects that are no longer declared, according to the inventory.
+    """What the inventory finds in live state: objects that are no longer declared, or were renamed.
 
     Attributes:
         deletions: the inventory lines of the objects that the plan may delete.
-        by_part: see `LiveState.absences`.
+        renames: the inventory lines of the objects that it may rename back.
+        recorded: see `LiveState.recorded`.
         keeping_targets: the targets that keep objects which are no longer declared, in sections that are declared.
         remarks: a sentence for each reason to keep objects, and for targets that are gone.
         former: the paths that no manifest declares any more, and that were looked up for their inventory lines.
     """
 
     deletions: tuple[ObjectLine, ...] = ()
-    by_part: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
+    renames: tuple[ObjectLine, ...] = ()
+    recorded: Mapping[PartAddress, Recorded] = field(default_factory=dict)
     keeping_targets: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
     former: frozenset[Target] = frozenset()
@@ -84,7 +86,7 @@ class Planned:
         compared: the plan of all differences, without regard to obstacles.
         obstacles: the obstacles, in the order in which the plan reports them.
         plan: the plan that is shown, with its obstacles.
-        absences: the objects that are no longer declared, according to the inventory.
+        absences: what the inventory finds.
         cut: the targets that lost changes or problems to `--retry-failed` or `--only-change`.
         hints: the pairs of a deletion and a creation that look like a rename.
     """

@@ -145,10 +145,10 @@ def numbered(part: Collection, target: Target, reader: Reader, number: int | Non
         return target
     path = target.url.rstrip("/")
     record = {"id": number} if number is not None else reader.get(path)
-    told = record.get("id") if isinstance(record, dict) else None
-    if type(told) is not int:
+    shown_id = record.get("id") if isinstance(record, dict) else None
+    if type(shown_id) is not int:
         raise BadAnswer(f"GET {path}", UNEXPECTED)
-    return Target(target.level, told)
+    return Target(target.level, shown_id)
 
 
 def completed(part: Part, reading: Reading) -> Json:

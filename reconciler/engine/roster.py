@@ -143,9 +143,23 @@ class Roster:
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
         there = {place: answer for place, answer in self.answers.items() if isinstance(answer, ExistingTarget)}
-        return {
+        paths = self.present_paths
+        moved = {
+            Reference(target.level, paths[target.identity].casefold()): move.number
+            for target, move in self.moves.items()
+            if target.identity in paths
+        }
+        return moved | {
             Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
         }
+
+    @property
+    def present_paths(self) -> dict[Identity, str]:
+        """The paths of the groups and projects that have moved, by `Target.identity` with the former path.
+
+        What is to be deleted is not among them.
+        """
+        return {target.identity: move.path for target, move in self.moves.items() if move.path and not move.doomed}
 
     @property
     def records(self) -> dict[Reference, Mapping[str, Json]]:

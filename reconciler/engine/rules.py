@@ -26,6 +26,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.protocols import Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.wording import listed
 
 NOTHING_READ = LiveState({}, {})
 
@@ -175,6 +176,19 @@ def _missing(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
         yield obstacle
 
 
+def _has_former_path(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Yield an obstacle for a group or project that has moved, and that documents still name by its former path."""
+    places: dict[str, list[str]] = {}
+    for place, path in declared.former_paths.items():
+        places.setdefault(path.casefold(), []).append(place)
+    if places and not facts.run.follow_moved:
+        paths = listed(f"{declared.former_paths[at[0]]} ({listed(at)})" for at in places.values())
+        reason = f"declared by its former path{'s' if len(places) > 1 else ''} {paths}"
+        yield Obstacle(
+            declared.target.address, reason, "write the new path there (`accept` does), or add --follow-moved"
+        )
+
+
 def _lacks_section(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     return lacking_sections(declared, facts.run.kinds, facts.today)
 
@@ -192,9 +206,8 @@ def _is_below_the_top(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacl
 
 def _is_hidden_by_move(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
     """Yield an obstacle for a project that has moved and was not read at its new path."""
-    move = facts.roster.moves.get(declared.target)
-    if move is not None and facts.live.unread(*declared.sections):
-        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
+    if declared.target in facts.roster.moves and facts.live.unread(*declared.sections):
+        yield from _moved(declared, facts)
 
 
 def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
@@ -207,27 +220,34 @@ def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
 
 
 def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    move = facts.roster.moves.get(declared.target)
     is_told = declared.target.identity in facts.live.absent
-    if move is not None and not is_told and not facts.live.unread(*declared.sections):
-        yield from move_obstacles(declared.target, move, follow=facts.run.follow_moved)
+    if declared.target in facts.roster.moves and not is_told and not facts.live.unread(*declared.sections):
+        yield from _moved(declared, facts)
 
 
-def move_obstacles(target: Target, move: Move, *, follow: bool) -> Iterator[Obstacle]:
-    """Yield the obstacle of a target that has moved and is not written to, if any.
-
-    Args:
-        target: with the path of the manifest.
-        move: its new place.
-        follow: whether projects that have moved are written to.
-    """
+def _moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
+    """Yield the obstacle of a target that has moved and is not declared by its present path, if any."""
+    target, move = declared.target, facts.roster.moves[declared.target]
+    others = [other for other in facts.declared.whole.targets if other.target != target and _is_at(other, move, facts)]
     if move.doomed:
         how = f"since {move.day}" if move.day else "with its group"
         reason = f"scheduled for deletion {how}, and called {move} until then"
         yield Obstacle(target.address, reason, "restore it, or remove it from the manifests", effect="read only")
-    elif not follow:
+    elif others:
+        origins = listed(other.origin for other in others)
+        reason = f"moved to {move}, which is declared too ({origins}): correct this path first"
+        yield Obstacle(target.address, reason, effect="read only")
+    elif not facts.run.follow_moved:
         remedy = "use its new path in the manifest, or add --follow-moved"
         yield Obstacle(target.address, f"moved to {move}", remedy, effect="read only")
+
+
+def _is_at(declared: DesiredTarget, move: Move, facts: Facts) -> bool:
+    """Return whether a declared target is the one that has moved to some place."""
+    target, other = declared.target, facts.roster.moves.get(declared.target)
+    numbers = {target.ref, None if other is None else other.number}
+    path = (move.path or "").casefold()
+    return move.number in numbers or target.identity[1] == path
 
 
 def _find_same(facts: Facts) -> Facts:
@@ -248,14 +268,10 @@ def _is_declared_twice(declared: DesiredTarget, facts: Facts) -> Iterator[Obstac
     """Yield an obstacle for a target that is declared twice: one declaration would undo the other's writes."""
     (number, alike), moves = facts.same.get(declared.target, (0, ())), facts.roster.moves
     others = [other for other in alike if other.target != declared.target]
-    move = moves.get(declared.target)
-    if not others or (move is not None and (move.doomed or not facts.run.follow_moved)):
+    if not others or declared.target in moves:
         return
     former = next((other for other in others if other.target in moves), None)
-    if move is not None:
-        origins = " and ".join(other.origin for other in others)
-        reason = f"moved to {move}, which is declared too ({origins}): correct this path first"
-    elif former is not None:
+    if former is not None:
         reason = f"is declared by its former path {former.target.ref} too ({former.origin}): correct that path first"
     else:
         named = " and ".join(f"{other.target} ({other.origin})" for other in others)
@@ -402,6 +418,12 @@ RULES = (
         Moment.DECLARED,
         _missing,
         "the record of a target with `create`: one request, and one for its import",
+        absent=True,
+    ),
+    Rule(
+        Moment.DECLARED,
+        _has_former_path,
+        "the record of a target whose path redirects: one request",
         absent=True,
     ),
     Rule(Moment.DECLARED, _lacks_section, "archived or switched off, by the lists of groups: nothing besides"),

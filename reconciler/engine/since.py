@@ -113,4 +113,5 @@ def _with_discovered(past: Revision, discovery: Discovery) -> Revision:
         group: () if isinstance(listed, Obstacle) and listed.cause == NO_SUCH_GROUP else listed
         for group, listed in members.items()
     }
-    return past.with_discovered(shown, discovery.paths) if shown or past.manifests.pathless else past
+    past = past.with_discovered(shown, discovery.paths) if shown or past.manifests.pathless else past
+    return past.with_moved(discovery.present_paths)

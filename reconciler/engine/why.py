@@ -59,7 +59,7 @@ NO_EDITION = "the Community Edition has no such settings"
 LEAVE_OUT = "leave the section out"
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 WRONG_REQUESTS = (400, 413, 415, 422)
-REQUEST_REFUSED = "the service does not take this request, now or later: correct what its answer names"
+REQUEST_REFUSED = "the service rejects this request, and a retry will not help: correct what the response names"
 
 
 ADMIN_MODE = "use a token that has the scope admin_mode too"

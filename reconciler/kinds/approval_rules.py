@@ -144,7 +144,7 @@ class ApprovalRule(Item):
     )
     groups: Approvers = Field(
         default=(),
-        description="Full paths of groups that the token can see: the whole list, but for groups that it cannot see.",
+        description="Full paths of groups: the whole list, except for groups that the token cannot see.",
         examples=[["acme/security"]],
     )
     branches: Branches = Field(
@@ -256,7 +256,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
 
 def losses(_old: Existing) -> Iterable[str]:
     """Yield the loss; the service deletes the copies of the rule in merge requests too."""
-    yield "merge requests need no approval by it, those that are open included"
+    yield "merge requests, open ones included, no longer need its approval"
 
 
 RULES = Collection(
@@ -266,10 +266,14 @@ RULES = Collection(
     key="name",
     decode=decode,
     listing=Listing(complete=complete),
+    # GitLab has no unique index for regular rules: of 6 POSTs at once, 1 to 6 succeeded (18.9).
     names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules),
     writes=Writes(create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}),
     relations=Relations(
         named={
+            # GitLab 18.9 answers 201 and drops users who are not members, or whose name differs in case: what remains
+            # may be a rule without approvers, which it approves by itself. Unknown branches are dropped too: the rule
+            # is for all then.
             "users": Named(
                 shown="users",
                 sent="user_ids",
@@ -289,7 +293,7 @@ RULES = Collection(
                 unknown='no rule in protected_branches has the name "{name}"',
                 remedy="declare it there, or correct the name",
                 unlisted="switch the repository on if it is off, or leave `branches` out",
-                bare="holds for all branches then",
+                bare="applies to all branches then",
             ),
         },
         flaw=flaw,
@@ -328,7 +332,7 @@ KIND = Kind(
         "project_approval_rule",
         "project_approval_rules",
     ),
-    summary="How many of whom must approve merge requests, by name.",
+    summary="Who must approve merge requests, and how many of them, by name.",
     models={Level.PROJECT: dict[str, ApprovalRule | None]},
     parts=(RULES,),
     order=110,

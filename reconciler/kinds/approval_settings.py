@@ -90,7 +90,7 @@ class ApprovalSettings(Resource):
 
     @classmethod
     def is_moot(cls, name: str, live_fields: Mapping[str, Json]) -> bool:
-        """On a push, all approvals are removed, so that nobody need say which of them are."""
+        """On a push, all approvals are removed, so that a choice among them makes no difference."""
         return name == "selective_code_owner_removals" and live_fields.get(RETAIN) is False
 
     def warnings(self) -> Iterator[tuple[str, str]]:
@@ -175,6 +175,7 @@ def body(wanted: Resource, record: LiveRecord) -> Mapping[str, Json]:
     lock goes. Only `selective_code_owner_removals` that is locked as false is sent, as false: where a hidden true lies
     behind the lock, the service refuses every update that does not mention it (deployed behaviour, section 12.1).
     """
+    # GitLab 18.9 too: the first PUT in a group sets to false whatever it does not name, which locks all its projects.
     settings = {name: getattr(record.resource, name) for name in FIELDS if name in record.resource.model_fields_set}
     settings |= {name: value for name, value in record.unknown.items() if value not in (A_LIST, AN_OBJECT)}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}

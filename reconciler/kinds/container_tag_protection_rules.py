@@ -89,6 +89,7 @@ RULES = Collection(
     title="tag protection rule",
     suffix="registry/protection/tag/rules",
     key="tag_name_pattern",
+    # No list shows immutable rules, which count for the limit too (18.9).
     listing=Listing(has_pages=False, hides=HIDDEN),
     names=Names(error=pattern_error, warning=pattern_warning),
     writes=Writes(method="PATCH", required=LEVEL_FIELDS, most=MAX_RULES),

@@ -76,7 +76,7 @@ class Epic(Item):
         **dict.fromkeys(("due_date_fixed", "end_date"), Alias("due_date")),
         **dict.fromkeys(
             ("start_date_is_fixed", "due_date_is_fixed"),
-            "a declared date is fixed; null is that of the children",
+            "a declared date is fixed; null takes the date of the children",
         ),
         **dict.fromkeys(
             (f"{name}_from_{source}" for name in DATES for source in ("milestones", "inherited_source")),
@@ -104,7 +104,7 @@ class Epic(Item):
     )
     confidential: bool = Field(
         default=False,
-        description="Hide the epic from who is less than a Planner. Its children must be confidential too.",
+        description="Hide the epic from everybody below the role Planner. Its children must be confidential too.",
         examples=[False],
     )
     start_date: Day = Field(
@@ -120,7 +120,7 @@ class Epic(Item):
     )
     parent: Annotated[str | Annotated[int, Field(gt=0)] | None, BeforeValidator(_as_parent)] = Field(
         default=None,
-        description="The epic above: its title in this group, or the numeric ID of one of any group. Null: none.",
+        description="The epic above: its title in this group, or the numeric ID of an epic of any group. Null: none.",
         examples=["Roadmap 2027"],
     )
     state: Literal["opened", "closed"] = Field(default="opened", description="Open or closed.", examples=["opened"])
@@ -131,7 +131,7 @@ class Epic(Item):
             yield "due_date", f"due_date must not be before start_date, which is {self.start_date}"
 
 
-EDITORS_ONLY = "only who may edit epics is shown this: make the token's owner a Planner"
+EDITORS_ONLY = "only users who may edit epics can see this: make the token's owner a Planner"
 PARENT_IN_OTHER_GROUP = "its parent, the epic with ID {}, is in another group: remove it there"
 
 
@@ -219,6 +219,7 @@ EPICS = Collection(
     path_field="iid",
     decode=decode,
     page="-/epics/{iid}",
+    # By default the list has the epics of subgroups too, and an order without a tie-break.
     listing=Listing(query="include_descendant_groups=false&order_by=created_at&sort=asc", complete=complete),
     names=Names(unique=False, canonical=stripped),
     writes=Writes(create=create, update=update, events={"opened": "reopen", "closed": "close"}),
@@ -226,6 +227,7 @@ EPICS = Collection(
     relations=Relations(
         refers=("parent",),
         reversed=is_hidden,
+        # GitLab creates a label for each unknown name, so that a typo would make one.
         vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
     ),
     losses=losses,

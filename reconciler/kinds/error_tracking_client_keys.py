@@ -28,9 +28,9 @@ class ClientKeys(Resource):
     """How many client keys a project has. The address (DSN) of a new one is delivered when it is created."""
 
     foreign_keys: ClassVar[ForeignKeys] = {
-        "active": "whether a key is on is not managed: leave it out",
+        "active": "whether a key is active is not managed: leave it out",
         "keys": Alias("count"),
-        **dict.fromkeys(("public_key", "sentry_dsn"), "the service makes this up, and `apply` delivers it"),
+        **dict.fromkeys(("public_key", "sentry_dsn"), "the service generates this, and `apply` delivers it"),
     }
 
     count: int = Field(
@@ -65,7 +65,7 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[LiveRecord]) -
 
 
 def create(new: New) -> Requests:
-    """The service makes up all of it."""
+    """The service generates the whole key."""
     return (new.post({}),)
 
 
@@ -80,8 +80,8 @@ def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The service does not tell who uses a key."""
-    yield "applications that report errors to its address are refused, and the address does not come back"
+    """The service does not show the applications that use a key."""
+    yield "applications that report errors to its address are refused, and the address cannot be restored"
 
 
 KEYS = Collection(
@@ -90,6 +90,7 @@ KEYS = Collection(
     title="error tracking client key",
     suffix="error_tracking/client_keys",
     key="place",
+    # The specification asks for the numeric ID (4.6); GitLab 18.9 takes a path too.
     listing=Listing(complete=complete, needs_numeric_id=True),
     names=Names(unique=False, arrange=arrange),
     writes=Writes(create=create, update=None, needs_numeric_id=True),

@@ -43,7 +43,7 @@ class JobTokenScope(Resource):
             ("outbound_enabled", "job_token_scope_enabled", "ci_job_token_scope_enabled"),
             "the limit for this project's own jobs is not managed: `enabled` limits the jobs of others",
         ),
-        "allowlist": "the two lists stand in the section itself: `projects` and `groups`",
+        "allowlist": "the two lists belong in the section itself: `projects` and `groups`",
         **dict.fromkeys(("target_project_ids", "target_project_id", "project_allowlist"), Alias("projects")),
         **dict.fromkeys(("target_group_ids", "target_group_id", "groups_allowlist"), Alias("groups")),
     }
@@ -79,7 +79,7 @@ SWITCHES = {enabled: Switch(enabled=enabled) for enabled in (False, True)}
 
 
 class Allowed(Resource):
-    """An entry of an allowlist, which has no fields."""
+    """An entry of an allowlist, without fields."""
 
     admits: ClassVar[bool] = True
 
@@ -141,6 +141,7 @@ def group_losses(_old: Existing) -> Iterator[str]:
     )
 
 
+# GitLab shows the effective value: where the instance enforces the limit, as 18.9 does by default, it is always on.
 ENABLED = Singleton(
     name="enabled",
     title="job token scope",
@@ -150,6 +151,8 @@ ENABLED = Singleton(
     method="PATCH",
 )
 
+# GitLab 18.9 answers 400 to a path in POST and DELETE of an entry. An entry is never deleted and added again: it may
+# have finer permissions, which the REST API neither shows nor sets.
 PROJECTS = Collection(
     "projects",
     Allowed,
@@ -179,11 +182,11 @@ GROUPS = Collection(
 
 def trace(event: AuditEvent) -> Iterator[Traced]:
     """Yield the entry that an event has added or removed; of the switch, the service notes nothing."""
-    told = NOTED.fullmatch(event.name)
+    noted = NOTED.fullmatch(event.name)
     moved = EVENT_ENTRY.match(str(event.details.get("custom_message")))
-    if told and moved and event.target_id is not None:
+    if noted and moved and event.target_id is not None:
         names = (moved["path"], event.target_id)
-        yield Traced(f"{told['what']}s", names=names, removed=told["done"] == "removed")
+        yield Traced(f"{noted['what']}s", names=names, removed=noted["done"] == "removed")
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:

@@ -135,6 +135,7 @@ RULES = Collection(
     suffix="packages/protection/rules",
     key="name",
     decode=decode,
+    # The list has neither pages nor an order: a changed rule moves to its end (18.9).
     listing=Listing(has_pages=False),
     names=Names(error=name_error),
     writes=Writes(create=create, update=update, method="PATCH"),

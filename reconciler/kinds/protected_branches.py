@@ -42,7 +42,7 @@ class ProtectedBranch(Item):
         },
         "force_push": Alias("allow_force_push"),
         "code_owner_approval": Alias("code_owner_approval_required"),
-        "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
+        "protected": "a declared rule protects: leave `protected: true` out, and write `NAME: null` for false",
         **dict.fromkeys(("inherited", "branch_protection_id"), "the service sets this: leave it out"),
     }
 
@@ -89,7 +89,7 @@ class GroupProtectedBranch(ProtectedBranch):
     """The rule for all branches of a group's projects that a name matches."""
 
     def errors(self) -> Iterator[tuple[str, str]]:
-        """A group's rule names nobody."""
+        """A group's rule has roles only."""
         yield from super().errors()
         for name in LISTS:
             if any(isinstance(entry, Subject) for entry in getattr(self, name)):
@@ -200,6 +200,7 @@ def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json
     push, merge = (_either(fields_of_rules, name) for name in ("allowed_to_push", "allowed_to_merge"))
     return {
         "allowed_to_push": push,
+        # GitLab 18.9 lets a Maintainer who may push merge where nobody may merge.
         "allowed_to_merge": [*push, *merge],
         **{name: any(fields.get(name) is True for fields in fields_of_rules) for name in EVENT_FIELDS.values()},
     }
@@ -228,10 +229,13 @@ BRANCHES = Collection(
     path_field="name",
     decode=decode,
     listing=Listing(holder=holder, inherits=True),
+    # GitLab has no unique index: 6 POSTs at once made 6 rules of one name (18.9).
     names=Names(unique=False, leads_to=leads_to),
     writes=Writes(
         method="PATCH",
+        # PATCH answers 200 to another `name`, and ignores it (18.9).
         renames=False,
+        # A DELETE of a group's rule that is sent again deletes another rule whose name contains this one (18.9).
         once=True,
         defaults=dict.fromkeys(LISTS, "maintainer"),
         keepers=UNPROTECT,

@@ -24,7 +24,7 @@ class ProtectedTag(Item):
             ("create_access_level", "create_access_levels"),
             "declare the role in `allowed_to_create`, such as [maintainer]; [] is nobody",
         ),
-        "protected": "a rule that is declared protects: leave `protected: true` out, and write `NAME: null` for false",
+        "protected": "a declared rule protects: leave `protected: true` out, and write `NAME: null` for false",
     }
 
     directions: ClassVar[Directions] = {"allowed_to_create": ENTRIES}
@@ -52,6 +52,8 @@ TAGS = Collection(
     writes=Writes(
         renames=False,
         defaults={"allowed_to_create": "maintainer"},
+        # No request changes a rule. Without the cover, its tags would be open between DELETE and POST, and stay open if
+        # the run is killed there.
         cover=Cover("***", ProtectedTag(allowed_to_create=())),
     ),
     relations=Relations(entries={"allowed_to_create": "create_access_levels"}),

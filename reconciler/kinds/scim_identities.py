@@ -24,7 +24,7 @@ class Identity(Item):
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """An identity links a user."""
+    """An identity links a user to the identity provider."""
     yield f"the identity provider no longer manages the user with ID {old.found.id}; only it can link the user again"
 
 
@@ -37,6 +37,7 @@ IDENTITIES = Collection(
     id_field="user_id",
     path_field="extern_uid",
     listing=Listing(has_pages=False),
+    # GitLab looks an identity up whatever the case of its UID.
     names=Names(canonical=str.casefold),
     writes=Writes(
         create=None,

@@ -34,7 +34,7 @@ class ServiceAccount(Item):
         "username": "the username of a service account is its key",
         "unconfirmed_email": Alias("email"),
         "service_account_id": "the service sets this: leave it out",
-        "skip_wait_for_deletion": "a deletion is never waited for: leave it out",
+        "skip_wait_for_deletion": "`apply` never waits for a deletion: leave it out",
     }
 
     name: str = Field(
@@ -81,7 +81,7 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The list tells nothing of what an account does (deployed behaviour, section a)."""
+    """The list does not show what an account owns (deployed behaviour, section a)."""
     yield "its tokens stop working, its memberships end, and its contributions move to the ghost user"
 
 
@@ -94,6 +94,8 @@ ACCOUNTS = Collection(
     listing=Listing(query="order_by=id&sort=asc", complete=complete),
     names=Names(error=key_error, canonical=str.casefold, taken=USERNAME_TAKEN, who="user"),
     writes=Writes(method="PATCH"),
+    # There is no DELETE of service accounts: an administrator deletes the user, and the account is listed until a job
+    # of GitLab has run.
     deletion=Deletion(suffix="users", prunable=False, fades=True, lost="its memberships, tokens and contributions"),
     losses=losses,
 )

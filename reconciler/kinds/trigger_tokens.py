@@ -36,7 +36,7 @@ def losses(old: Existing) -> Iterator[str]:
     yield f"last used {record.last_used[:10]}" if record.last_used else "no use of it is recorded"
     if not record.ours:
         yield f"it belongs to {record.owner or 'another user'}"
-    yield "its value starts no more pipelines, and does not come back"
+    yield "its value no longer starts pipelines, and cannot be restored"
 
 
 TOKENS = Collection(
@@ -45,6 +45,7 @@ TOKENS = Collection(
     title="trigger token",
     suffix="triggers",
     key="description",
+    # A description is no key for GitLab: each POST, a repeated one too, makes one more token.
     names=Names(unique=False),
     deletion=Deletion(lost="its former value"),
     access=Access(secret="token", is_complete=secret_is_complete),  # noqa: S106 - the name of a field

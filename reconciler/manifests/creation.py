@@ -64,7 +64,7 @@ def _digest_of(file: Path, *_version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The files and secrets around the manifests, against which `create` is checked.
+    """The files and secrets beside the manifests, against which `create` is checked.
 
     Attributes:
         prefix: what the paths of the manifests begin with that is no part of them.
@@ -220,12 +220,12 @@ def _name_error(name: str) -> str:
 def _path_errors(target: Target, slug: str) -> Iterator[str]:
     """Yield the reasons for which the service would create nothing of that path."""
     if target.level is Level.GROUP and len(slug) < SHORTEST_GROUP:
-        yield f"the service creates no group whose path is shorter than {SHORTEST_GROUP} characters: `{slug}`"
+        yield f"the path of a group needs at least {SHORTEST_GROUP} characters: `{slug}`"
     elif (INNER_WORDS if "/" in str(target.ref) else TOP_LEVEL_WORDS).fullmatch(slug.casefold()):
-        yield f"the service creates no {target.level} whose path is the word `{slug}`, which it uses itself"
+        yield f"the service reserves `{slug}`, which cannot be the path of a {target.level}"
     elif not SLUG.fullmatch(slug):
         yield (
-            f"the service creates no {target.level} of this path: `{slug}` must consist of letters a to z, digits, "
+            f"the path of a {target.level} cannot be `{slug}`: it must consist of letters a to z, digits, "
             "`_`, `-` and `.`, begin and end with a letter or a digit, and not end in `.git` or `.atom`"
         )
 
@@ -268,7 +268,7 @@ def _import_errors(create: Mapping[str, Any], created_name: Any, slug: str) -> I
         message = "an import cannot set the visibility: leave this out"
         yield Diagnostic(("visibility",), message, at_key=True)
     if isinstance(created_name, str) and created_name != slug:
-        message = f"GitLab makes the path of an imported project of its name: leave this out, or write `{slug}`"
+        message = f"GitLab derives the path of an imported project from its name: leave this out, or write `{slug}`"
         yield Diagnostic(("name",), message)
     if DOUBLED.search(slug):
         message = f"GitLab imports no project whose path has two of `-`, `_` and `.` in a row: `{slug}`"
@@ -293,7 +293,9 @@ def _token_errors(variable: str, surroundings: Surroundings) -> Iterator[Diagnos
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), surroundings.secrets()):
-        message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
+        message = (
+            "holds a token of reconciler, and would be sent to another service: use a variable for the import alone"
+        )
         yield Diagnostic((TOKEN_ENV_KEY,), f"the environment variable {variable} {message}")
 
 

@@ -199,7 +199,7 @@ def _no_branch(specs: SectionSpecs) -> str:
     """Return the warning about `{default_branch}` where it has no meaning."""
     whole = [name for name, spec in specs.items() if spec.names_branch()]
     fields = [f"{name}.{field}" for name, spec in specs.items() for field in sorted(spec.kind.branch_fields or ())]
-    return f"`{{{DEFAULT_BRANCH}}}` has a meaning in {listed([*whole, *fields])} alone, and stays as it is here"
+    return f"`{{{DEFAULT_BRANCH}}}` has a meaning only in {listed([*whole, *fields])}, and stays as it is here"
 
 
 def _section_error(
@@ -207,7 +207,7 @@ def _section_error(
 ) -> str | None:
     """Return the reason for which a section cannot be merged; None if it can."""
     if name == CREATE_KEY or (name not in specs and name in model.model_fields):
-        return f"`{name}` stands beside `spec`, not in it"
+        return f"`{name}` belongs beside `spec`, not in it"
     if name not in specs:
         if name in metadata_keys(model):
             return f"`{name}` belongs under `metadata`"
@@ -330,7 +330,7 @@ def _let_go_names(spec: SectionSpec, steps: Steps, value: Any) -> Iterator[LetGo
             if isinstance(item, str) or (is_number and collection.names.level is not None):
                 error = None if has_placeholder(item) else collection.name_error(item)
             else:
-                error = f"must be text: `{WRITTEN}` is no text, quote it"
+                error = f"must be text: `{WRITTEN}` is not text, quote it"
             if error:
                 yield Diagnostic(("spec", *above, number), error, value=item)
             else:

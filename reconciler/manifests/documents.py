@@ -139,7 +139,7 @@ class SharingMetadata(Envelope):
     )
 
 
-BESIDE = "`create` stands beside `metadata` and `spec`, in a Group or a Project with a `path`"
+BESIDE = "`create` belongs beside `metadata` and `spec`, in a Group or a Project with a `path`"
 LOCKS_ABOVE = "locks belong to Profile and ProjectSet: no layer is merged over a target's own document"
 MINIMUMS_ABOVE = "at_least belongs to Profile and ProjectSet: no layer is merged over a target's own document"
 EXCEPTIONS_BELOW = "exceptions belong in the document of the one target that they are about"
@@ -171,7 +171,9 @@ class UserMetadata(SharingMetadata):
 
     misplaced: ClassVar[Mapping[str, str]] = {
         "create": BESIDE,
-        **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
+        **dict.fromkeys(
+            ("path", "id"), "an Instance or a User has neither path nor id: the token determines which one it is"
+        ),
         "name": "`name` belongs to Profile and ProjectSet",
         "locks": LOCKS_ABOVE,
         "at_least": MINIMUMS_ABOVE,
@@ -219,7 +221,7 @@ class ProfileMetadata(Envelope):
     """The name of a profile, its locks and its minimums."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("path", "id"), "a Profile is about no target: documents name it under `profiles`"),
+        **dict.fromkeys(("path", "id"), "a Profile has no target: documents name it under `profiles`"),
         "exceptions": EXCEPTIONS_BELOW,
     }
 
@@ -245,7 +247,7 @@ class SetMetadata(SharingMetadata, ProfileMetadata):
         **dict.fromkeys(
             ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
         ),
-        "select": "`select` stands beside `metadata`, not in it",
+        "select": "`select` belongs beside `metadata`, not in it",
         "exceptions": EXCEPTIONS_BELOW,
     }
 
@@ -388,7 +390,7 @@ class ImportSource(Exclusive):
 
     exactly_one = ("github", "bitbucket_server")
     misplaced: ClassVar[Mapping[str, str]] = {
-        "gitlab": "a project of another GitLab cannot be imported; known are github and bitbucket_server"
+        "gitlab": "a project of another GitLab cannot be imported; supported are github and bitbucket_server"
     }
 
     github: GitHubSource = Field(
@@ -418,13 +420,13 @@ class TargetCreation(Envelope):
 
     name: DisplayName = Field(
         default="",
-        description="The display name; the last part of the path if left out. No two groups, and no two projects, of a "
-        "namespace have the same.",
+        description="The display name; the last part of the path if left out. It is unique among the groups, and among "
+        "the projects, of a namespace.",
         examples=["New Team"],
     )
     visibility: Visibility = Field(
         default="private",
-        description="The visibility; if left out, that of the group around it, and `private` at the top level and in "
+        description="The visibility; if left out, that of the group above it, and `private` at the top level and in "
         "personal namespaces.",
         examples=["private"],
     )

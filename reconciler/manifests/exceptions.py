@@ -1,11 +1,19 @@
-"""Exceptions of documents: checked against what is declared, with names as the planner knows them."""
+"""Exceptions of documents: checked against the declared sections, with the names that the planner has."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
-from reconciler.manifests.layers import OLD_NAMES, Stack, fill, level_error, unbranched, unknown_section, unnamed
+from reconciler.manifests.layers import (
+    OLD_NAMES,
+    Stack,
+    fill,
+    level_error,
+    unbranched,
+    unknown_section,
+    unnamed,
+)
 from reconciler.manifests.locks import Lock, locks_at, locks_of
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import object_path
@@ -101,6 +109,8 @@ def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
     elif name not in stack.prune:
         names = _names(stack, name)
         folded = str if stack.specs[name].items else str.casefold
+        if stack.awaits_default_branch(name):
+            return  # any name may be that of the default branch
         if item is not None and folded(str(item)) not in map(folded, names):
             guess = closest(str(item), names)
             hint = f"; did you mean `{guess}`?" if guess else ""

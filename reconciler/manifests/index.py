@@ -11,7 +11,7 @@ from reconciler.manifests.declared import declare
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.layers import DEFAULT_BRANCH, DeclaredSet, DeclaredTarget, Layer, SectionSpecs
 from reconciler.manifests.merged import MergedTarget
-from reconciler.manifests.project_sets import by_group, chosen, groups_around
+from reconciler.manifests.project_sets import by_group, chosen, groups_above
 from reconciler.manifests.sources import TEMPLATE, Document, Source, Steps
 from reconciler.model.targets import LEVELS, Identity, Level, Target
 
@@ -32,9 +32,9 @@ class Index:
 
     `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
     UTC: exceptions end; None while it is not known. `binds` says of the values at some steps of a target's spec whether
-    a broken lock is an error: `accept --until` mends those of the targets that it is about, and leaves others as they
-    are. `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only
-    those of which other documents turn out to be theirs are merged again.
+    a broken lock is an error: `accept --until` fixes those of the selected targets, and leaves others as they are.
+    `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only those
+    that get other documents are merged again.
     """
 
     specs: SectionSpecs
@@ -127,12 +127,12 @@ class Index:
         for own in self.targets.values():
             ref = own.target.ref
             if own.target.level is Level.PROJECT:
-                declare(own, groups_around(ref, sections) if isinstance(ref, str) else sections)
+                declare(own, groups_above(ref, sections) if isinstance(ref, str) else sections)
         for declared in self.sets.values():
             select = declared.select
             below = inside.get(select.group.casefold(), ())
             paths = [select.group] if select.group else select.projects
-            declare(declared, {*below, *(group for path in paths for group in groups_around(path, sections))})
+            declare(declared, {*below, *(group for path in paths for group in groups_above(path, sections))})
         return {group: frozenset(sections[group.casefold()]) for group in named}
 
     def without(self, removed_documents: Collection[Document]) -> "Index":

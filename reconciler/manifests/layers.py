@@ -364,7 +364,7 @@ def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
 
 
 MOST_FILLED = 5 * 1024 * 1024
-"""Characters that the placeholders of one document may come to in one target."""
+"""Characters that the placeholders of one document may expand to in one target."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -382,7 +382,7 @@ class Layer:
         at_least: likewise, of what they may only make stricter.
         unmanaged: the sections that a target's own document leaves alone.
         let_go: single objects that it leaves alone.
-        profiles: the names of what is merged beneath it.
+        profiles: the names of the profiles that are merged below it.
         labels: of its target, or of its projects.
     """
 
@@ -400,7 +400,7 @@ class Layer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def overfilled(self, values: Placeholders | None) -> str | None:
-        """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
+        """Return a placeholder if those of the document expand to more text in a target than any manifest needs."""
         lengths = {name: len(uses) * len((values or {}).get(name, "")) for name, uses in self.placeholders.items()}
         return max(lengths, key=lengths.__getitem__) if sum(lengths.values()) > MOST_FILLED else None
 
@@ -518,6 +518,11 @@ class Stack:
     def names_default_branch(self) -> bool:
         """Whether a layer has the placeholder of the default branch."""
         return any(DEFAULT_BRANCH in layer.placeholders for layer in self.layers)
+
+    def awaits_default_branch(self, section: str) -> bool:
+        """Return whether a section declares an object by the name of the default branch, which is not known yet."""
+        objects = self.sections.get(section)
+        return isinstance(objects, dict) and any(f"{{{DEFAULT_BRANCH}}}" in str(name) for name in objects)
 
     def leaves_alone(self, section: str, name: Key, list_name: str = "") -> bool:
         """Return whether the target's own document leaves an object alone.

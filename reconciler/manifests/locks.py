@@ -135,7 +135,7 @@ def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
     """Yield each value that breaks a lock, by its layer and its steps there, as written.
 
-    Left out is what cannot be mended by taking out one value: what drops a locked one, `prune`, and `unmanaged`.
+    Omitted are errors that the removal of one value cannot fix: what drops a locked one, `prune`, and `unmanaged`.
     """
     for layer, error in broken_locks(stack):
         if not error.at_key and error.steps[0] != UNMANAGED:

@@ -19,6 +19,7 @@ from reconciler.manifests.index import Index, everywhere, nowhere
 from reconciler.manifests.layers import AT_LEAST, UNMANAGED, Layer, Stack, section_specs
 from reconciler.manifests.locks import deviations
 from reconciler.manifests.merged import MergedTarget
+from reconciler.manifests.moved import with_present_paths
 from reconciler.manifests.project_sets import (
     NO_BRANCHES,
     NO_PATHS,
@@ -218,6 +219,27 @@ class Manifests:
     def with_branches(self, branches: Branches) -> "Manifests":
         """Return the manifests with further default branches; see `with_discovered`."""
         return self.with_discovered(*self._shown._replace(branches={**self._shown.branches, **branches}))
+
+    def with_moved(self, present_paths: Mapping[Identity, str]) -> "Manifests":
+        """Return the manifests with the present paths of groups and projects that documents name by former ones.
+
+        What would have errors stays as it is, such as two documents of one project.
+
+        Args:
+            present_paths: by `Target.identity` with the former path.
+        """
+        documents = self.index.documents if present_paths else ()
+        renamed = {document: with_present_paths(document, present_paths) for document in documents}
+        moved = {document: after for document, after in renamed.items() if after is not document}
+        if not moved:
+            return self
+        try:
+            return self._revised(moved, (), Diagnostics(), self.index.binds)
+        except ManifestErrors:
+            paths, manifests = {*present_paths.values()}, self
+            for path in sorted(paths) if len(paths) > 1 else ():
+                manifests = manifests.with_moved({old: new for old, new in present_paths.items() if new == path})
+            return manifests
 
     def of_members(self, members_by_group: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.

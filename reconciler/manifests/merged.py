@@ -68,7 +68,7 @@ class MergedTarget:
 
     @property
     def beneath(self) -> Stack:
-        """What the profiles and sets beneath its document declare."""
+        """What the profiles and sets below its document declare."""
         return self.stack.of(*self.stack.layers[:-1])
 
     def unmanaged(self, field: str) -> str:

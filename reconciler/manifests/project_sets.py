@@ -22,7 +22,7 @@ SOME = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A project of a group: full path, and what the service has told of it.
+    """A project of a group: its full path, and the fields that the service has shown.
 
     Attributes:
         path: its full path.
@@ -42,7 +42,7 @@ class Member:
 
 
 REPOSITORY = "repository_access_level"
-"""The key of a project's record that tells whether it has a repository, and so a default branch."""
+"""The key of a project's record that shows whether it has a repository, and so a default branch."""
 
 
 def no_default_branch(target: Target, *, is_off: bool) -> Obstacle:
@@ -118,8 +118,8 @@ def by_group(placed_projects: Iterable[Placed], path_of: Callable[[Placed], str]
     return groups
 
 
-def groups_around(path: str, groups: Collection[str]) -> list[str]:
-    """Return those of some groups, in lower case, that a path is, or is below."""
+def groups_above(path: str, groups: Collection[str]) -> list[str]:
+    """Return those of some groups, in lower case, that a path names or is below."""
     return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
 
 
@@ -154,7 +154,7 @@ def chosen(select: Selection, paths: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedSet:
-    """A set whose group cannot be listed, so that nobody knows its projects.
+    """A set whose group cannot be listed, so that its projects are unknown.
 
     Attributes:
         obstacle: why the projects of its group cannot be listed; it is where the group is.

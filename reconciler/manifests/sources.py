@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -227,6 +227,7 @@ class Source:
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
+        # The longest first: one secret may be the beginning of another.
         for secret in sorted(self.secrets(), key=len, reverse=True):
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         message, source = _starred(TOKEN_IN_LINE, message), _starred(PASTED, source)
@@ -319,7 +320,7 @@ def read_mapping(source: Source) -> dict[str, Any]:
         raise ManifestErrors(reading.errors)
     values = reading.values or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
-        raise ManifestErrors([located(source.path, "holds something else than one mapping of names to values")])
+        raise ManifestErrors([located(source.path, "must hold one mapping of names to values")])
     return values[0]
 
 
@@ -343,12 +344,21 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One document of a file: its number in the file, from 0, the line of its content, from 1, and its plain value."""
+    """One document of a file.
+
+    Attributes:
+        source: the file.
+        number: its number in the file, from 0.
+        line: of its content, from 1.
+        value: its plain value.
+        former: the paths in the text where the value has others, since a group or project has moved; by their steps.
+    """
 
     source: Source
     number: int
     line: int
     value: Any
+    former: Mapping[Steps, str] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:

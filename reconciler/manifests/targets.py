@@ -85,6 +85,17 @@ class Composition:
         return [(last, layers) for last, layers in self.parts if isinstance(last, DeclaredSet)]
 
     @property
+    def former_paths(self) -> Mapping[str, str]:
+        """The paths by which its documents still name it, since it has moved; by place."""
+        return {
+            part.document.find(steps).line: path
+            for part, _ in self.parts
+            for steps, path in part.document.former.items()
+            if isinstance(part, DeclaredTarget)
+            or part.select.projects[steps[-1]].casefold() == str(self.path).casefold()
+        }
+
+    @property
     def default_branch(self) -> str | Obstacle:
         """The name of its default branch, or why it is not known."""
         member = self.member
@@ -256,7 +267,8 @@ def _unlisted(
         if path.casefold().startswith(f"{group}/".casefold()) and not isinstance(projects, Obstacle)
     ]
     is_read = any(layer.sections for _, layers in composition.parts for layer in layers)
-    if lists and composition.member is None and not is_read and not declared_target.creation:
+    is_found = declared_target.creation or declared_target.document.former
+    if lists and composition.member is None and not is_read and not is_found:
         archived = "" if lists[-1] in index.groups_with_archived else "archived, "
         fate = f"it may have been {archived}moved, renamed or deleted"
         message = f"group {lists[-1]} lists no project {path}: {fate}; correct the path, or remove this document"
@@ -397,10 +409,10 @@ def _is_mergeable(
     index: Index,
     diagnostics: Diagnostics,
 ) -> bool:
-    """Return whether no profile is missing, and the placeholders of no layer come to too much text."""
+    """Return whether all profiles exist, and no layer's placeholders expand to too much text."""
     too_long = {layer: name for layer in layers if (name := layer.overfilled(values))}
     for layer, name in too_long.items():
-        message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
+        message = f"the placeholders of this document expand to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
         diagnostics.add(Diagnostic(layer.placeholders[name][0], message), layer.document)
     is_whole = all(len(part) > len(last.profiles) for last, part in composition.parts)
     if composition.own and not (too_long or is_whole):
@@ -464,7 +476,7 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
             yield Diagnostic(steps, f"keep this line: {each.section} is pruned ({place})", "advice")
         elif declared := [found for layer in stack.layers[:-1] for found in _declaring(layer, each, stack)]:
             yield Diagnostic(steps, f"keep this line: {declared[0]} declares this object", "advice")
-        elif complete:
+        elif complete and not stack.awaits_default_branch(each.section):
             message = "once an apply has released this object, this line may go: no profile and no set declares it"
             yield Diagnostic(steps, message, "advice")
 
@@ -517,6 +529,7 @@ def _desired(
         origin=_origin(composition),
         labels=MappingProxyType({name: label for last, _ in composition.parts for name, label in last.labels.items()}),
         path=composition.path,
+        former_paths=composition.former_paths,
         exceptions=exceptions,
         listed=Listed(member.archived, member.off) if member and (member.archived or member.off) else None,
         creation=own.creation if own else None,

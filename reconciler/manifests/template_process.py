@@ -69,6 +69,7 @@ def _limit(what: int, amount: int) -> None:
 def _limited(seconds: int) -> Iterator[None]:
     """Raise an error if a template takes longer; end the process if one operation does."""
     used = resource.getrusage(resource.RUSAGE_SELF)
+    # The timer interrupts the interpreter; this limit, a second later, ends an operation that never returns to it.
     _limit(resource.RLIMIT_CPU, ceil(used.ru_utime + used.ru_stime) + seconds + 1)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
@@ -111,7 +112,7 @@ class _BoundedRange:
     def __call__(self, *args: int) -> range:
         numbers = range(*args)
         if len(numbers) > self._left:
-            raise _TooMuch(f"range() comes to more than {MOST_NUMBERS:,} numbers")
+            raise _TooMuch(f"range() gives more than {MOST_NUMBERS:,} numbers")
         self._left -= len(numbers)
         return numbers
 
@@ -121,7 +122,7 @@ class _TooMuch(Exception):
 
 
 class _Missing(StrictUndefined):
-    """An undefined name: an error wherever it is used, in our words."""
+    """An undefined name: an error wherever it is used, with a message of our own."""
 
     __slots__ = ()
 
@@ -148,6 +149,7 @@ class _Sandbox(SandboxedEnvironment):
         nothing = FunctionLoader(lambda _name: None)
         super().__init__(undefined=_Missing, keep_trailing_newline=True, loader=nothing, **options)
         self.longest = longest
+        # Random text would make each plan another one.
         self.globals.pop("lipsum")
         self.filters.pop("random")
 
@@ -157,7 +159,8 @@ class _Sandbox(SandboxedEnvironment):
         if operator == "**" and not (numbers and 0 <= right <= 64 and abs(left) < 2**64):
             raise _TooMuch("`**` takes whole numbers, and an exponent from 0 to 64")
         if operator == "*" and not numbers and max(_length(left), 1) * max(_length(right), 1) > self.longest:
-            raise _TooMuch(f"`*` comes to more than {self.longest:,} characters")
+            raise _TooMuch(f"`*` gives more than {self.longest:,} characters")
+        # A width such as `%999999999d` would take all memory.
         if operator == "%" and isinstance(left, str):
             raise _TooMuch("`%` is for numbers: use the filter `format` for text")
         return super().call_binop(context, operator, left, right)

@@ -348,7 +348,7 @@ def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Itera
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section_value)
+        yield from _old_name_errors(section_value, in_chains=spec.items.writes.renames)
 
 
 def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
@@ -370,7 +370,13 @@ def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bo
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items_by_name: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> Iterator[Diagnostic]:
+    """Yield the errors in former names.
+
+    Args:
+        items_by_name: the items of a section.
+        in_chains: whether an item may get a name that another one gives up; see `Writes.renames`.
+    """
     claimed: dict[str, str] = {}
     for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
@@ -380,11 +386,34 @@ def _old_name_errors(items_by_name: Mapping[str, Any]) -> Iterator[Diagnostic]:
                 continue
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
-            elif items_by_name.get(old) is not None:
+            elif items_by_name.get(old) is not None and not (in_chains and _single_former_name(items_by_name[old])):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
-                yield Diagnostic(steps, f"`{old}` is already what `{claimed[old]}` is renamed from", value=old)
+                yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
+    yield from _circle_errors({key: _single_former_name(item) for key, item in items_by_name.items()})
+
+
+def _single_former_name(item_value: Any) -> str:
+    """Return the former name of an item; empty if it has none, or several."""
+    written = item_value.get(OLD_NAMES) if isinstance(item_value, dict) else None
+    names = written if isinstance(written, list) else [written]
+    return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
+
+
+def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
+
+    What is live does not show whether such names have been exchanged already.
+    """
+    for key, old in former_by_item.items():
+        name, others = old, {key}
+        while name in former_by_item and name not in others:
+            others.add(name)
+            name = former_by_item[name]
+        if name == key != old:
+            message = f"`{old}` and `{key}` exchange names: rename one to a third name first, in a commit of its own"
+            yield Diagnostic((key, OLD_NAMES), message, value=old)
 
 
 def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:

@@ -84,7 +84,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 
 def unknown_tag(tag: str) -> ValueError:
-    """Return the error about a tag that manifests do not know."""
+    """Return the error about an unknown tag."""
     shown = "!!" + tag.removeprefix(CORE) if tag.startswith(CORE) else tag
     return ValueError(f"unknown tag `{shown}`: manifests are plain YAML, leave the tag out")
 
@@ -96,16 +96,19 @@ DEEPEST = 64
 TOO_DEEP = f"nested more than {DEEPEST} deep"
 UNCLOSED_TEXT = "the quoted text begun on line {line} is not closed"
 TRANSLATIONS = (
-    ("mapping values are not allowed", "a colon may not stand here: quote the text it is in, or check the indentation"),
+    (
+        "mapping values are not allowed",
+        "a colon is not allowed here: quote the text it is in, or check the indentation",
+    ),
     ("could not find expected ':'", "a key needs a colon and a space behind it; or check the indentation"),
-    ("unknown escape character", "there is no such escape: use single quotes, or write `\\\\` for a backslash"),
-    ("invalid Unicode character escape", "this escape stands for no character"),
+    ("unknown escape character", "unknown escape: use single quotes, or write `\\\\` for a backslash"),
+    ("invalid Unicode character escape", "this escape is not a character"),
     ("hexdecimal number", "this escape needs more hexadecimal digits"),
     ("hexadecimal number", "this escape needs more hexadecimal digits"),
     ("unexpected end of stream", UNCLOSED_TEXT),
     ("unexpected document", UNCLOSED_TEXT),
     ("node content", "a value is missing here, or a bracket is not closed"),
-    ("<document start>", "this does not belong to what stands before it: check the indentation"),
+    ("<document start>", "this does not continue what is before it: check the indentation"),
     ("or ']'", "the list begun on line {line} is not closed: `]` is missing, or a comma"),
     ("or '}'", "the mapping begun on line {line} is not closed: `}}` is missing, or a comma"),
     ("undefined tag handle", "unknown tag: manifests are plain YAML, leave the tag out"),
@@ -113,8 +116,8 @@ TRANSLATIONS = (
     ("unknown directive", "`%` begins a directive: quote the text if it is meant as text"),
     ("expected key", "a key and a colon were expected here: check the indentation of the mapping begun on line {line}"),
     ("'-' indicator", "an entry `- ...` was expected here: check the indentation of the list begun on line {line}"),
-    ("expected <block end>", "this does not belong to what was begun on line {line}: check the indentation"),
-    ("sequence entries are not allowed", "a list entry `- ...` may not stand here: put it on its own line"),
+    ("expected <block end>", "this does not continue what begins on line {line}: check the indentation"),
+    ("sequence entries are not allowed", "a list entry `- ...` is not allowed here: put it on its own line"),
     ("comment or line break", "text behind `|` or `>` begins on the next line"),
     ("chomping or indentation", "text behind `|` or `>` begins on the next line"),
     ("while scanning an alias", "`*` begins an alias: quote the text if it is meant as text"),
@@ -179,7 +182,7 @@ def _wrong_beginning(character: str) -> str:
 def _unprintable(text: str) -> YamlError:
     match: Any = NOT_PRINTABLE.search(text)
     before = LINE_BREAK.split(text[: match.start()])
-    message = f"the character U+{ord(match.group()):04X} may not stand in YAML: leave it out"
+    message = f"the character U+{ord(match.group()):04X} is not allowed in YAML: leave it out"
     return YamlError(len(before), len(before[-1]) + 1, message)
 
 
@@ -215,7 +218,7 @@ def is_nothing(event: Any) -> bool:
 
 
 class _NotPlain(Exception):
-    """The text has something that the quick reader does not know."""
+    """The text has an error, an anchor or a tag, which the quick reader does not handle."""
 
 
 def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would cost more than the work
@@ -244,6 +247,7 @@ def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would 
             if key is NO_KEY:
                 if value.__class__ is not str or value in container or value == "<<":
                     raise _NotPlain
+                # The documents of a fleet have the same keys: one string is kept of each.
                 key = intern(value)
                 continue
             container[key] = value
@@ -368,7 +372,7 @@ class _Builder:
             elif event.implicit[0] and (not value or value[0] in MAY_BE_OTHER_THAN_TEXT):
                 value = resolve(value)
         except UnicodeEncodeError:
-            self._error(event, "an escape in this text stands for no character", hopeless=True)
+            self._error(event, "an escape in this text is not a character", hopeless=True)
         except ValueError as error:
             self._error(event, str(error))
         if event.anchor:
@@ -400,17 +404,17 @@ class _Builder:
         if anchored is None:
             self._error(event, f"the alias `*{name}` has no anchor `&{name}` before it", hopeless=True)
         elif not anchored.size:
-            self._error(event, f"the alias `*{name}` stands within what it stands for", hopeless=True)
+            self._error(event, f"the alias `*{name}` is part of the value that it stands for", hopeless=True)
         else:
             self._nodes += anchored.size
             self._expanded += anchored.size
             self._length += anchored.length
             self._repeated += anchored.length
             if self._expanded > MOST_EXPANSION:
-                self._error(event, f"the aliases stand for more than {MOST_EXPANSION:,} values", hopeless=True)
+                self._error(event, f"the aliases expand to more than {MOST_EXPANSION:,} values", hopeless=True)
             if self._repeated > MOST_REPEATED:
                 most = MOST_REPEATED // 1024 // 1024
-                self._error(event, f"the aliases stand for more than {most} MiB of text", hopeless=True)
+                self._error(event, f"the aliases expand to more than {most} MiB of text", hopeless=True)
             self._place(anchored.value, event)
 
     def _place(self, value: Any, event: Any) -> None:

@@ -1,11 +1,12 @@
-"""Deletion by absence: the objects of the inventory that are no longer declared, and why others stay. Pure.
+"""The inventory in planning: which of its objects are no longer declared, and which were renamed by hand. Pure.
 
-The list finds, and history proves: nothing is deleted whose declaration no commit below HEAD shows.
+The list finds, and history proves: nothing is deleted, and no name is given back, whose declaration no commit below
+HEAD shows.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 
@@ -21,6 +22,7 @@ SHORT_SHA_LENGTH = 7
 """Characters of a commit's ID in messages."""
 
 RENAMED = "the service shows the object by another name"
+SEVERAL = "the inventory lists several of that name"
 UNLISTED = "the section could not be listed whole"
 WITHHELD = "apply will not delete "
 UNCOMMITTED = "the manifests that declared it were never committed"
@@ -31,7 +33,7 @@ NOTHING_LET_GO: Mapping[ObjectKey, bool] = MappingProxyType({})
 
 
 class CommitPosition(Enum):
-    """Where a commit stands in the history of the checkout."""
+    """The position of a commit in the history of the checkout."""
 
     CONTAINED = auto()
     """HEAD, or one of its ancestors."""
@@ -51,7 +53,7 @@ class LastApplied:
 
     Attributes:
         commit: its full ID; empty if there was none.
-        position: where it stands in the history of the manifests that are applied now.
+        position: its position in the history of the manifests that are applied now.
         remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
     """
 
@@ -93,6 +95,8 @@ class PartNow:
         part: which of the section's endpoints.
         live: the canonical names of each live object, by ID; None if the list is not whole.
         names: the canonical form of all declared and former names, and of those that a document leaves alone.
+        wanted: the canonical names of the objects that must exist, by each of their names; a name that is declared is
+            no other object's former one.
         declared: the IDs of the live objects that a declared or a former name stands for.
         identity: returns the canonical form of a name.
         by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
@@ -103,6 +107,7 @@ class PartNow:
     part: str
     live: Mapping[int, frozenset[Key]] | None
     names: Collection[Key]
+    wanted: Mapping[Key, Key] = field(default_factory=dict)
     declared: frozenset[int] = frozenset()
     identity: Callable[[Key], Key] = lambda name: name
     by_id: bool = False
@@ -110,7 +115,7 @@ class PartNow:
 
 @dataclass(frozen=True, slots=True)
 class KeptObject:
-    """An object of the inventory that is no longer declared, is live, and is not deleted.
+    """An object of the inventory that is live, and that the plan neither deletes nor renames.
 
     Attributes:
         line: of the inventory.
@@ -123,14 +128,14 @@ class KeptObject:
 
 @dataclass(frozen=True, slots=True)
 class AbsenceDecision:
-    """What becomes of the objects that are no longer declared in a section that is.
+    """What history says of objects of the inventory.
 
     Attributes:
-        deletions: the objects to delete, in the order of the inventory.
-        kept: the objects to keep.
+        proved: the objects whose lines it proves, in the order of the inventory: they may be deleted, or renamed back.
+        kept: the others.
     """
 
-    deletions: tuple[ObjectLine, ...]
+    proved: tuple[ObjectLine, ...]
     kept: tuple[KeptObject, ...]
 
 
@@ -155,6 +160,9 @@ def part_now(
     former = (old for resource in items.values() for old in getattr(resource, "renamed_from", ()))
     released = section.released.get(collection.name, ())  # what a document leaves alone is protected as if declared
     names = {collection.identity(name) for name in (*items, *former, *released)}
+    wanted = (
+        {} if isinstance(declared, Resource) else _wanted(collection, declared, set(map(collection.identity, released)))
+    )
     unlisted = PartNow(target_name, section.kind, collection.name, None, names, identity=collection.identity)
     if isinstance(declared, Resource) or not isinstance(live_part, Objects):
         return unlisted
@@ -178,6 +186,7 @@ def part_now(
         collection.name,
         shown,
         names,
+        wanted,
         claimed,
         collection.identity,
         collection.names.level is not None,
@@ -189,24 +198,60 @@ def absent(
 ) -> tuple[tuple[ObjectLine, ...], tuple[KeptObject, ...]]:
     """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
 
-    What has a name or an ID that is declared is neither; nor is what is no longer live.
+    What has a name or an ID that is declared is neither; nor is what is no longer live, or was renamed on the service.
     """
-    lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
-    for line in inventory.objects.values():
-        lines.setdefault(line.key[:3], []).append(line)
-    candidates, kept = [], []
+    lines, candidates, kept = _by_part(inventory), [], []
     for part in part_states:
+        renamed = _renamed(part, lines.get((part.target, part.section, part.part), ()))
         for line in lines.get((part.target, part.section, part.part), ()):
             if part.live is None:
                 if part.identity(line.name) not in part.names:
                     kept.append(KeptObject(line, UNLISTED))
-            elif line.id not in part.live or line.id in part.declared:
+            elif line.id not in part.live or line.id in part.declared or line.key in renamed:
                 continue
             elif part.by_id or part.identity(line.name) in part.live[line.id]:
                 candidates.append(line)
-            else:
+            elif part.identity(line.name) not in part.wanted:
                 kept.append(KeptObject(line, RENAMED))
     return tuple(candidates), tuple(kept)
+
+
+def renamed_by_hand(
+    inventory: Inventory, part_states: Iterable[PartNow]
+) -> tuple[dict[ObjectKey, Key], dict[ObjectKey, Key]]:
+    """Return the listed objects that somebody has renamed on the service, and those of which there are several.
+
+    These are live by a name that nothing declares, and their own is declared, and not live. Each is given by its key,
+    with the canonical name of the item that declares it.
+    """
+    lines, single, several = _by_part(inventory), dict[ObjectKey, Key](), dict[ObjectKey, Key]()
+    for part in part_states:
+        renamed = _renamed(part, lines.get((part.target, part.section, part.part), ()))
+        numbers = Counter(renamed.values())
+        for key, name in renamed.items():
+            (single if numbers[name] == 1 else several)[key] = name
+    return single, several
+
+
+def _by_part(inventory: Inventory) -> Mapping[tuple[str, str, str], Sequence[ObjectLine]]:
+    lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
+    for line in inventory.objects.values():
+        lines.setdefault(line.key[:3], []).append(line)
+    return lines
+
+
+def _renamed(part_state: PartNow, lines: Iterable[ObjectLine]) -> dict[ObjectKey, Key]:
+    """Return those of a part's objects whose name is declared and not live, each with the name of its item."""
+    if part_state.live is None or part_state.by_id:
+        return {}
+    shown = frozenset[Key]().union(*part_state.live.values())
+    live = {part_state.wanted[name] for name in shown if name in part_state.wanted}
+    named = ((line, part_state.wanted.get(part_state.identity(line.name))) for line in lines)
+    return {
+        line.key: name
+        for line, name in named
+        if name is not None and name not in live and line.id in part_state.live and line.id not in part_state.declared
+    }
 
 
 def decide(
@@ -215,17 +260,17 @@ def decide(
     declares: Callable[[ObjectLine], bool],
     obstacle: str = "",
 ) -> AbsenceDecision:
-    """Divide objects that are no longer declared into deletions and kept objects with their reasons.
+    """Divide objects into those that history proves, and kept ones with their reasons.
 
     Args:
-        candidates: as of `absent`.
+        candidates: as of `absent`, or `renamed_by_hand`.
         positions: of the commits that the candidates name.
         declares: whether the manifests at the commit of a line, which HEAD contains, declare its object; see
             `is_declared`.
         obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
             if it may.
     """
-    deletions, kept = [], []
+    proved, kept = [], []
     for line in candidates:
         reason = obstacle or _not_contained(line, positions)
         if not reason and not declares(line):
@@ -233,8 +278,8 @@ def decide(
         if reason:
             kept.append(KeptObject(line, reason))
         else:
-            deletions.append(line)
-    return AbsenceDecision(tuple(deletions), tuple(kept))
+            proved.append(line)
+    return AbsenceDecision(tuple(proved), tuple(kept))
 
 
 def not_declared(object_line: ObjectLine) -> str:
@@ -347,7 +392,7 @@ def departures(
 
 
 def is_listed(collection: endpoints.Collection) -> bool:
-    """Return whether the objects of a collection stand in the inventory."""
+    """Return whether the inventory has the objects of a collection."""
     return collection.deletion.prunable and not collection.names.arrange and collection.writes.create is not None
 
 
@@ -377,6 +422,20 @@ def _undeclared(former_section: Section, section: Section, part: Part) -> int:
     former = (old for resource in wanted.values() for old in getattr(resource, "renamed_from", ()))
     names = {part.identity(name) for name in (*wanted, *former, *section.released.get(part.name, ()))}
     return sum(part.identity(name) not in names for name, resource in then.items() if resource is not None)
+
+
+def _wanted(
+    collection: endpoints.Collection, items: Mapping[Key, Resource | None], left_alone: Collection[Key]
+) -> dict[Key, Key]:
+    """Return the canonical names of the objects that must exist, by each of their names; see `PartNow`."""
+    present = {collection.identity(name): resource for name, resource in items.items() if resource is not None}
+    wanted = {key: resource for key, resource in present.items() if key not in left_alone}
+    former = {
+        collection.identity(old): key
+        for key, resource in wanted.items()
+        for old in getattr(resource, "renamed_from", ())
+    }
+    return {**former, **{key: key for key in wanted}}
 
 
 def _has_nameless(names_by_id: Mapping[int, frozenset[Key]]) -> bool:

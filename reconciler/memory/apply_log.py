@@ -1,4 +1,4 @@
-"""The applies of a repository's manifests, as commits of the inventory's branch tell them, and as `log` shows them."""
+"""The applies of a repository's manifests, as commits of the inventory's branch, and as `log` shows them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -49,7 +49,7 @@ def content(repository: Repository, branch: str, commit: str) -> str:
     entry = INVENTORY_ENTRY.fullmatch(listing.stdout)
     if listing.returncode or entry is None:
         raise InventoryUnreadable(
-            f"the branch {branch} holds something else than {FILE}",
+            f"the branch {branch} contains other files than {FILE}",
             "name another `branch` under `inventory` in reconciler.yaml",
         )
     blob = repository.run(["cat-file", "blob", entry[1].decode()])

@@ -100,6 +100,7 @@ class Clone:
         with suppress(OutputFailed, OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = open_own(path)
+            # The lock ends with the process, however that ends: a mark without a lock is that of a killed run.
             fcntl.flock(handle, fcntl.LOCK_EX)
             append_line(handle, json.dumps([run.began_at.isoformat(), run.manifests, run.reverts]))
         try:

@@ -47,7 +47,7 @@ HELPER = f"""!f() {{ test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$
 """Answers git with the credentials in the environment of git alone: no argument and no URL shows them."""
 
 OWN_SETTINGS = r"^(credential\..*|core\.sshcommand)$"
-"""The settings of the user's own configuration by which git knows the user's credentials."""
+"""The settings of the user's own configuration that have the user's credentials."""
 
 SENTENCE_END = re.compile(r"\.?\n(?:\s*\n\s*|fatal: )")
 """Between two sentences of git, which stand in lines of their own, some after a blank one."""
@@ -122,6 +122,7 @@ class Exchange:
     def push(self, commit: str, branch: str, login: Login | None, *, skip_ci: bool) -> str:
         """Push a commit, unless that would drop others' commits; return why that failed, empty if it is there."""
         option = ["--push-option=ci.skip"] if skip_ci else []
+        # Without `+` the server refuses a commit that does not follow the branch: that is the compare and swap.
         names = f"{commit}:refs/heads/{branch}"
         done = self._with(login, ["push", "--quiet", "--no-verify", *option, "--", self.remote.url, names])
         return self._refusal(login, done.stderr) if done.returncode else ""
@@ -159,6 +160,7 @@ class Exchange:
     ) -> "subprocess.CompletedProcess[bytes]":
         import subprocess  # noqa: PLC0415 - most commands start without it
 
+        # Settings go through the environment: other users of the machine can read arguments.
         every = [*EXCHANGE_GIT_SETTINGS.items(), *git_settings]
         environment = {name: value for name, value in _environment().items() if name not in {USERNAME, PASSWORD}}
         if self.remote.url.startswith("http:"):  # only where it was allowed; a proxy would see the token

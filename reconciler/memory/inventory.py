@@ -101,7 +101,7 @@ class UnknownLine:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What stands in the list.
+    """The content of the list.
 
     Attributes:
         service: the URL of the service whose objects these are.

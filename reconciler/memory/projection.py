@@ -92,18 +92,24 @@ class Basis:
     """By target, the sections that `unmanaged` leaves alone, and single objects, as `section/part/ID`."""
     unknown: tuple[str, ...] = ()
     """The targets of which it is not known what is declared."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """By target that has moved, the path by which the manifests still name it: their commit declares no other."""
+
+    def path(self, name: str, seen: Seen) -> str:
+        """Return the full path of a target, as the manifests name it; empty for the instance and the user."""
+        return self.former.get(name) or seen.path or (seen.target.ref if isinstance(seen.target.ref, str) else "")
 
 
 class Report(Protocol):
-    """What became of a plan."""
+    """The results of a plan."""
 
     @property
     def targets(self) -> Sequence[Seen]:
-        """What was looked at."""
+        """The targets of the run."""
 
     @property
     def items(self) -> Sequence[Item]:
-        """What was done, what is in order, and what is said."""
+        """The outcomes, the objects in order, and the findings."""
 
 
 class Commits(Protocol):
@@ -166,7 +172,7 @@ class Projection:
         live |= {(*place, number): name for place, item in self._counting for name, number in _live(item)}
         for key, name in live.items():
             if key not in self._deleted and key not in self._missing:
-                is_renamed = was_renamed(self.basis.seen, key[0], path_of(self._named[key[0]]))
+                is_renamed = was_renamed(self.basis.seen, key[0], self.basis.path(key[0], self._named[key[0]]))
                 lines[key] = line_of(key, name, self.basis, self.history.contains, is_renamed=is_renamed)
         return lines
 
@@ -182,15 +188,15 @@ class Projection:
         return lines
 
     def _target_line(self, name: str, seen: Seen, former_line: TargetLine | None) -> TargetLine:
-        items = self._items[name]
+        items, path = self._items[name], self.basis.path(name, seen)
         outcomes = [item for item in items if isinstance(item, Outcome)]
         is_done = seen.done and self._is_whole_target(name) and all(item.status is Status.DONE for item in outcomes)
         if is_done and not any(isinstance(item, Finding) and item.code == "problem" for item in items):
-            return TargetLine(name, path_of(seen), seen.digest, seen.again)
+            return TargetLine(name, path, seen.digest, seen.again)
         wrote = any(item.status in SENT for item in outcomes)
         if former_line is None or (wrote and former_line.digest != seen.digest):
-            return TargetLine(name, path_of(seen))  # of what is written already, an older spec knows nothing
-        return replace(former_line, path=path_of(seen))
+            return TargetLine(name, path)  # of what is written already, an older spec knows nothing
+        return replace(former_line, path=path)
 
     @property
     def _released_objects(self) -> Iterator[ObjectKey]:
@@ -380,11 +386,6 @@ def collection_at(place: Place, kinds: Kinds) -> Listing | None:
     _, section, name = place
     part = kinds[section].part(name) if section in kinds else None
     return part if isinstance(part, Listing) and is_listed(part) else None
-
-
-def path_of(seen: Seen) -> str:
-    """Return the full path of a target; empty for the instance and the user."""
-    return seen.path or (seen.target.ref if isinstance(seen.target.ref, str) else "")
 
 
 def place_of(name: str, item: Item) -> Place:

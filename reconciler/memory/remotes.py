@@ -55,7 +55,7 @@ class Login:
 
 
 OWN: Login | None = None
-"""The user's own credentials: whatever the helpers of the user's git configuration, or ssh, know."""
+"""The user's own credentials: those of ssh, or of the credential helpers in the user's git configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def is_never_plain(_url: str) -> bool:
 
 
 def in_job(environment: Mapping[str, str]) -> bool:
-    """Return whether this is a CI job that knows its repository."""
+    """Return whether this is a CI job with the variables of its repository."""
     return all(environment.get(name) for name in ("GITLAB_CI", "CI_SERVER_URL", "CI_PROJECT_PATH"))
 
 

@@ -19,7 +19,7 @@ from reconciler.manifests.project_sets import NO_BRANCHES, Branches, Discovered
 from reconciler.manifests.sources import Document, open_source, read_mapping
 from reconciler.memory.snapshot import Snapshot, equals_object, object_id
 from reconciler.model.state import DesiredTarget
-from reconciler.model.targets import Target
+from reconciler.model.targets import Identity, Target
 from reconciler.system.checkout import in_ci
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.terminal import escaped
@@ -51,6 +51,10 @@ class Revision:
         """The targets, as far as it is known what they declare: the placeholders of others wait for their paths."""
         pathless = {*self.manifests.pathless}
         return tuple(target for target in self.manifests.desired.targets if target.target not in pathless)
+
+    def with_moved(self, present_paths: Mapping[Identity, str]) -> "Revision":
+        """Return the revision with the present paths of what has moved; see `Manifests.with_moved`."""
+        return replace(self, manifests=self.manifests.with_moved(present_paths))
 
     def with_branches(self, branches: Branches) -> "Revision":
         """Return the revision with further default branches."""

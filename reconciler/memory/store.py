@@ -169,9 +169,11 @@ class Store:
                 newer = self.read()
             except InventoryUnreadable as error:
                 raise InventoryNotStored(_not_stored(f"{refusal}; then {error}")) from None
+            # Nobody was faster: the same push would be refused again.
             if newer.commit == stored.commit:
                 raise InventoryNotStored(_not_stored(refusal))
             stored = newer
+            # Random, so that applies that lost the same race do not meet again.
             pause = self.random.uniform(0, min(MOST_PAUSE, 0.25 * 2**number))
             if self.clock() + pause > end:
                 break
@@ -209,6 +211,7 @@ class Local:
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `InventoryPlace`."""
         commit = write_commit(self, text, parent, apply, self.committer)
+        # git compares the former commit itself: of two applies at once, one is refused.
         done = self.run(["update-ref", f"refs/heads/{self.branch}", commit, parent or "0" * len(commit)])
         said = " ".join(done.stderr.decode(errors="replace").split())
         return ("", said.removeprefix("fatal: ")) if done.returncode else (commit, "")

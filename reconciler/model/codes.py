@@ -54,7 +54,7 @@ CODES: Mapping[str, Code] = {
         "problem", "!", counted="problems", blocks=True, exit_code=3, drifts=True, by_reason=True, own_form=True
     ),
     "excepted": Code("excepted change", counted="excepted", own_form=True),
-    "widened": Code("object that holds for more", "~", planned=True, own_form=True),
+    "widened": Code("object that applies more widely", "~", planned=True, own_form=True),
     "unmanaged": Code("unmanaged object", "?", "is unmanaged", counted="unmanaged", shown="verbose", own_form=True),
     "not_applicable": Code(
         "section that is not applicable",
@@ -75,6 +75,7 @@ CODES: Mapping[str, Code] = {
         own_form=True,
     ),
     "flaw": Code("rule that nobody can fulfil", "?", by_reason=True, planned=True, warns=True),
+    "closed": Code("branch that nobody may push or merge into", "?", by_reason=True, planned=True, warns=True),
     "undermined": Code("rule that another one undermines", "?", by_reason=True, planned=True, warns=True),
     "restored": Code("change that was put back", planned=True, own_form=True),
     "adopted": Code("object of somebody else", "=", "is adopted", planned=True),
@@ -84,9 +85,10 @@ CODES: Mapping[str, Code] = {
     "stays": Code("remark on the inventory", own_form=True),
     # notes on changes
     "effect": Code("effect on protection", separates=True),
+    "renamed": Code("rename on the service", separates=True),
     "hint": Code("hint", separates=True),
     "at_least": Code("minimum", separates=True),
-    "unused_names": Code("former name that nothing has", separates=True),
+    "unused_names": Code("former name that no object has", separates=True),
     "loss": Code("loss", shown="verbose"),
     "page": Code("web page", shown="never"),
     "source": Code("source", shown="never"),

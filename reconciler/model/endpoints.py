@@ -269,11 +269,13 @@ def _as_sent(name: Key) -> Key:
 def _create(new: New) -> Requests:
     cover = new.siblings.covers.get(new.part.identity(new.name))
     uncovered = () if cover is None else (Request("DELETE", f"{new.path}/{cover.path_id}"),)
+    # The cover that an ended run has left goes last: its tags are never open.
     return (new.post(new.new_name | new.fields), *new.then, *uncovered)
 
 
 def _update(old: Existing) -> Requests:
     if old.new_name and not old.part.writes.renames and old.part.writes.create is not None:
+        # Created first, so that nothing is unprotected in between.
         return (*old.part.writes.create(old.anew()), *old.part.deletion.requests(old))
     if old.part.writes.cover:
         return _replaced(old, old.part.writes.cover)
@@ -283,6 +285,7 @@ def _update(old: Existing) -> Requests:
 def _replaced(old: Existing, cover: "Cover") -> Requests:
     """Return the requests that replace what cannot be changed, and that protect it meanwhile."""
     part, name = old.part, cover.name(old.name)
+    # A rule of that name that is no cover is somebody's own.
     while (live := old.siblings.named(name)) and not any(map(cover.covered, live)):
         name = cover.name(name)
     new = old.anew()
@@ -295,6 +298,7 @@ def _replaced(old: Existing, cover: "Cover") -> Requests:
 
 def number_of(listed_name: Json) -> int:
     """Return the number that stands for an object without an ID, made of its name."""
+    # 48 bits: JSON readers keep integers exact up to 53.
     return int.from_bytes(sha256(str(listed_name).encode()).digest()[:6])
 
 
@@ -306,7 +310,7 @@ def _delete(old: Existing) -> Requests:
 
 def _losses(old: Existing) -> Iterable[str]:
     lost = old.part.deletion.lost
-    return (f"does not come back: {lost}",) if lost else ()
+    return (f"cannot be restored: {lost}",) if lost else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ Entries = Annotated[
     BeforeValidator(_as_tuple, json_schema_input_type=list[Role | Subject]),
     AfterValidator(_canonical),
 ]
-"""A list of entries in canonical form; an empty one means nobody."""
+"""A list of entries in canonical form; the empty list means nobody."""
 
 
 @dataclass(frozen=True, slots=True)

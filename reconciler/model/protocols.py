@@ -61,7 +61,7 @@ class Reader(Protocol):
         """Return the JSON answer to `GET {api_url}/{path}`."""
 
     def recall(self, path: str) -> Json:
-        """Return the JSON answer to `GET {api_url}/{path}`, which is asked for once a run, whoever needs it."""
+        """Return the JSON answer to `GET {api_url}/{path}`, which is requested at most once a run."""
 
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination).
@@ -73,7 +73,7 @@ class Reader(Protocol):
 
 
 class FleetReader(Reader, Protocol):
-    """The service, for reading all that a run needs to know."""
+    """The service, read-only."""
 
     @property
     def moved(self) -> Mapping[tuple[Level, str], int]:

@@ -299,7 +299,7 @@ def name_shown(value: Any) -> str:
 
 
 def number_shown(value: Any) -> int | None:
-    """Return an ID that is good to know; None where the service shows none, or something else."""
+    """Return a valid ID; None if the service shows none, or another value."""
     return value if type(value) is int else None
 
 

@@ -69,6 +69,7 @@ class DesiredTarget:
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
         path: its full path, as far as it is known, also where the target is given by ID.
+        former_paths: the paths by which documents still name it, since it has moved; by place, as `path:line`.
         exceptions: the accepted deviations, expired ones included.
         listed: what a list of projects shows of it; None where none was read.
         creation: what to create if it does not exist; None if that is a problem.
@@ -82,6 +83,7 @@ class DesiredTarget:
     origin: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     path: str | None = field(default=None, compare=False)
+    former_paths: Mapping[str, str] = field(default_factory=dict, compare=False)
     exceptions: tuple[DeclaredException, ...] = ()
     listed: Listed | None = field(default=None, compare=False)
     creation: Creation | None = None
@@ -203,6 +205,24 @@ PartAddress = tuple[Target, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the inventory says of the live objects of a part, as far as history proves it.
+
+    Attributes:
+        let_go: the objects that are no longer declared, by ID, each with the commit that declared it.
+        renamed: the IDs of the objects that somebody has renamed on the service, by identity of their declared names.
+        unproved: by identity of the declared name, why it is not certain that an object in `renamed` is the same.
+    """
+
+    let_go: Mapping[int, str] = field(default_factory=dict)
+    renamed: Mapping[Key, int] = field(default_factory=dict)
+    unproved: Mapping[Key, str] = field(default_factory=dict)
+
+
+NOTHING_RECORDED = Recorded()
+
+
+@dataclass(frozen=True, slots=True)
 class LiveState:
     """The declared parts as the service shows them, and the IDs that were looked up.
 
@@ -215,8 +235,7 @@ class LiveState:
             planned for a reason; their parts are empty.
         archives: the paths of the groups that are there and that documents create from archives, which may still
             arrive, by `Target.identity`.
-        absences: the objects that are no longer declared and that the inventory lets go, by their ID, each with the
-            commit that declared it.
+        recorded: what the inventory says of the objects of each part.
     """
 
     parts: Mapping[PartAddress, LivePart]
@@ -225,7 +244,7 @@ class LiveState:
     names: Mapping[Vocabulary, Known | Obstacle] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)
-    absences: Mapping[PartAddress, Mapping[int, str]] = field(default_factory=dict)
+    recorded: Mapping[PartAddress, Recorded] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:
         """Return the creation of the target with a path; None if it is not created."""

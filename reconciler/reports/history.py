@@ -191,6 +191,7 @@ def with_run(history: History | None, saved: RunDocument) -> History:
     run = PastRun(at, len(saved.targets), whole, len(known) - problems, problems, share.all, share.in_order)
     runs = {kept_run.at: kept_run for kept_run in (*past.runs, *([run] if whole or not is_late else []))}
     ordered = tuple(runs[moment] for moment in sorted(runs))[-MAX_RUNS:]
+    # The newest are dropped: the age of a difference is what the page is for.
     oldest = sorted(entries, key=lambda entry: entry.since)[:MAX_DIFFERENCES]
     return replace(past, runs=ordered, differences=tuple(_grouped(oldest)))
 

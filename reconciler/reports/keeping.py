@@ -135,7 +135,7 @@ class Keeper:
 
 
 def until_certain(look: Callable[[], Seen], act: Callable[[Seen], Outcome]) -> Outcome:
-    """Look what is there and act on it; look again if another run was faster, or nobody knows whether we have acted.
+    """Look what is there and act on it; look again if another run was faster, or the result of the action is unknown.
 
     Args:
         look: returns what is there; something empty for nothing.
@@ -151,6 +151,7 @@ def until_certain(look: Callable[[], Seen], act: Callable[[Seen], Outcome]) -> O
         try:
             return act(seen)
         except ServiceError as error:
+            # 409: another run has opened one of the same source branch meanwhile.
             is_gone = bool(seen) and isinstance(error, NotFound)
             if not (left and (is_gone or error.ambiguous or error.status == 409)):
                 raise

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from reconciler.document.document import RunDocument
-from reconciler.document.numbers import counts_by_section
+from reconciler.document.numbers import counts_by_section, effects_once
 from reconciler.document.style import Style
 from reconciler.model.item import ACTIONS, Outcome, Status, section_of
 from reconciler.model.shards import Shard
@@ -23,16 +23,22 @@ Metric = tuple[str, str, Mapping[Labels, float] | float]
 """Its name below the prefix, a description, and the samples."""
 
 
+EFFECTS_HELP = "Differences by their effect on protection; loosened and tightened: by somebody, on the service."
+
+
 def plan(saved: RunDocument, _style: Style) -> str:
     """Return the drift, the problems and the cost of a plan."""
     changes, problems, unmanaged = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     excepted, not_applicable, exceptions = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    effects = Counter[Labels]()
     today = saved.created_at.date()
     for seen in saved.targets:
         numbers = counts_by_section(saved.by_target[seen.target])
         for section in seen.sections:
             place = _section_labels(seen.target, section)
             changes.update({(*place, ("action", action)): numbers[section, action] for action in ACTIONS})
+            own = Counter({word: number for (name, word), number in numbers.items() if name == section})
+            effects.update({(*place, ("effect", verb)): number for verb, number in effects_once(own).items()})
             problems.update({place: numbers[section, "problems"]})
             unmanaged.update({place: numbers[section, "unmanaged"]})
             excepted.update({place: numbers[section, "excepted"]})
@@ -47,6 +53,7 @@ def plan(saved: RunDocument, _style: Style) -> str:
         )
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
+        ("protection_changes", EFFECTS_HELP, effects),
         ("problems", "Declared settings that cannot be planned.", problems),
         ("unmanaged_objects", "Live objects no manifest mentions.", unmanaged),
         ("excepted_changes", "Changes that exceptions hold back.", excepted),

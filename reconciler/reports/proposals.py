@@ -268,6 +268,8 @@ def _planned(
         elif file is not None and before is not None and file[0].removeprefix(BYTE_ORDER_MARK) == before.encode():
             content, commit = file
             new = (BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b"") + text.encode()
+            # The service refuses the commit if the file has changed since this one; an unknown ID it takes unchecked
+            # (18.9).
             action = {"action": "update", "file_path": path, "content": new.decode(), "last_commit_id": commit}
             actions.append(action)
             changes.append(_Change(path, _blob(content), _blob(new)))

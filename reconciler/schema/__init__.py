@@ -49,7 +49,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 CHECKSUM = {
     "title": "Checksum",
-    "description": "SHA-256 of all the rest; an edited document is refused.",
+    "description": "SHA-256 of the rest of the document; an edited document is refused.",
     "type": "string",
 }
 

@@ -222,7 +222,7 @@ def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause
             pauses = repeat(PAUSE) if isinstance(error, RateLimited) else pauses
         rest = next(pauses)
         if waited + rest > seconds:
-            old = polls.former_at and f"; the archive of {polls.former_at:%Y-%m-%d %H:%M:%S %Z} is there"
+            old = polls.former_at and f"; the archive of {polls.former_at:%Y-%m-%d %H:%M:%S %Z} is still available"
             raise ServiceError(
                 f"GET {path}",
                 f"no new archive after {waited:g} s{last or old or ''}; the service reports a failed export by mail "
@@ -230,4 +230,4 @@ def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause
             )
         stopped = pause(rest)
         waited += rest
-    raise Stopped(f"GET {path}", "the run was stopped before the archive was there")
+    raise Stopped(f"GET {path}", "the run was stopped before the archive was ready")

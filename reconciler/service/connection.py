@@ -68,7 +68,7 @@ NO_CONTENT = httpx.ByteStream(b"")
 FRAMING = frozenset({"content-length", "transfer-encoding"})
 """The headers that define the end of a body. Without them it ends with the connection, possibly too early."""
 
-NO_BODY = "the connection was closed before a body came"
+NO_BODY = "the connection was closed before a body arrived"
 
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "name the certificate of a private authority with --ca-file"

@@ -14,9 +14,9 @@ from reconciler.errors import Refused, UsageError
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import tls_context
-from reconciler.service.elsewhere import ask_once
 from reconciler.service.policy import DEFAULT_POLICY
 from reconciler.service.responses import plain, read_response, without_secrets
+from reconciler.service.single_request import ask_once
 
 POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
 """The service creates the pipeline before it answers."""

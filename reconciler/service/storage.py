@@ -9,8 +9,8 @@ from reconciler import __version__
 from reconciler.errors import Unsendable
 from reconciler.model.protocols import Begin
 from reconciler.service.connection import is_loopback, tls_context
-from reconciler.service.elsewhere import ask_once
 from reconciler.service.responses import Response, plain, read_response
+from reconciler.service.single_request import ask_once
 
 HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
@@ -33,7 +33,7 @@ def fetch_redirected(base_url: str, redirect_url: str, begin: Begin, ca_file: st
         host = plain(parts.hostname or "")
         usable = (parts.scheme == "https" or is_loopback(url)) and parts.username is None
     except ValueError:
-        raise Unsendable("GET elsewhere", "the service redirects to what is no URL") from None
+        raise Unsendable("GET elsewhere", "the service redirects to an invalid URL") from None
     if not usable:
         raise Unsendable(f"GET {host}", "the service redirects there, and only https is followed")
     tls = tls_context(url, ca_file, besides=True)

@@ -362,7 +362,7 @@ class DirectTransport(httpx.BaseTransport):
         except httpcore.WriteError:
             return False
         if left:
-            raise httpcore.LocalProtocolError("the file has changed while it was sent")
+            raise httpcore.LocalProtocolError("the file changed while it was being sent")
         return True
 
     def _read_head(self, stream: httpcore.NetworkStream, response_reader: "_ResponseReader") -> None:
@@ -392,7 +392,7 @@ class DirectTransport(httpx.BaseTransport):
                 raise httpcore.RemoteProtocolError(CUT)
             bare += len(data)
             if bare > LARGEST_HEAD + READ_BYTES:
-                raise httpcore.RemoteProtocolError("the response has too much between the pieces of its body")
+                raise httpcore.RemoteProtocolError("the response has too much between the chunks of its body")
             response_reader.feed(data)
 
 

@@ -10,9 +10,9 @@ from urllib.parse import SplitResult, urlsplit
 from reconciler import __version__
 from reconciler.errors import ServiceError, UsageError
 from reconciler.service.connection import is_loopback, tls_context
-from reconciler.service.elsewhere import ask_once
 from reconciler.service.policy import DEFAULT_POLICY
 from reconciler.service.responses import plain
+from reconciler.service.single_request import ask_once
 
 POLICY = replace(DEFAULT_POLICY, connect_timeout=5, read_timeout=10, total_timeout=15, largest_response=2**20)
 """A chat that does not answer holds up no run."""

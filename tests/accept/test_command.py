@@ -382,7 +382,7 @@ def test_a_part_of_the_manifests_is_refused_before_anything_is_requested(cli_run
         return done.err
 
     assert refused("accept manifests/base.yaml manifests/team-api") == (
-        "reconciler: accept needs all manifests, for what is shared may be of others too; PATHS leave out 3 files of "
+        "reconciler: accept needs all manifests, since other targets may share the values; PATHS leave out 3 files of "
         f"manifests, such as manifests/sets/all.yaml; {remedy}\n"
     )
     for option in ("--diff", "--merge-request acme/settings", "--target acme/api"):

@@ -1,11 +1,11 @@
-"""Where a value is written so that a target has it: layers, what their targets wish, and the place."""
+"""Where a value is written so that a target has it: layers, what their targets need, and the place."""
 
 from collections.abc import Mapping
 
 import pytest
 
 from reconciler.edit.edits import Add, Drop, Put, Rename
-from reconciler.edit.place import UNITED, Membership, Spots, Wish, place
+from reconciler.edit.place import UNITED, Delta, Membership, Spots, place
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.layers import Layer
 from reconciler.manifests.sources import Steps
@@ -54,15 +54,15 @@ def written(spots: Spots) -> list[str]:
 
 
 def placed(
-    documents: tuple[str, ...], wish: Wish, steps: Steps, others: Mapping[Target, Mapping[Steps, Wish]] | None = None
+    documents: tuple[str, ...], delta: Delta, steps: Steps, others: Mapping[Target, Mapping[Steps, Delta]] | None = None
 ) -> list[str]:
-    """Place a wish of `acme/api`, and the further ones that are given."""
+    """Place a delta of `acme/api`, and the further ones that are given."""
     manifests = read("".join(documents))
-    wishes = {API: {steps: wish}, **(others or {})}
-    wishes[API] = {steps: wish, **wishes[API]}
+    deltas = {API: {steps: delta}, **(others or {})}
+    deltas[API] = {steps: delta, **deltas[API]}
     known = {(stack.target, section) for stack in manifests.stacks for section in stack.sections}
-    members = Membership.of(manifests.stacks, wishes, known)
-    return written(place(wish, steps, manifests.of(API).stack, members))
+    members = Membership.of(manifests.stacks, deltas, known)
+    return written(place(delta, steps, manifests.of(API).stack, members))
 
 
 SETTING = ("approval_settings", "allow_author_approval")
@@ -79,15 +79,15 @@ RULES = base("{prune: [container_repository_protection_rules], container_reposit
 RULE = ("container_repository_protection_rules", "acme/api/x")
 RENAMED = base("milestones: {new: {renamed_from: old, description: x}}")
 
-Others = Mapping[Target, Mapping[Steps, Wish]]
-CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]]] = {
+Others = Mapping[Target, Mapping[Steps, Delta]]
+CASES: Mapping[str, tuple[tuple[str, ...], tuple[Delta, Steps], Others, list[str]]] = {
     "a field of the own document": (
         (SHARED, own(API, "approval_settings: {allow_author_approval: false}")),
         (TRUE, SETTING),
         {},
         ["own: approval_settings.allow_author_approval = Put(value=True)"],
     ),
-    "a field of a profile whose targets agree": (
+    "a field of a profile whose targets have the same value": (
         (SHARED, own(API), own(LIB)),
         (TRUE, SETTING),
         {LIB: {SETTING: TRUE}},
@@ -293,29 +293,29 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[Wish, Steps], Others, list[str]
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_value_has_its_place(case: str) -> None:
-    documents, (wish, steps), others, places = CASES[case]
-    assert placed(documents, wish, steps, others) == places
+    documents, (delta, steps), others, places = CASES[case]
+    assert placed(documents, delta, steps, others) == places
 
 
 def test_a_target_that_was_not_read_agrees_to_nothing_and_one_without_the_section_to_anything() -> None:
     manifests = read(SHARED + own(API) + own(LIB))
     stack = manifests.of(API).stack
-    wishes: Mapping[Target, Mapping[Steps, Wish]] = {API: {SETTING: TRUE}, LIB: {SETTING: TRUE}}
+    deltas: Mapping[Target, Mapping[Steps, Delta]] = {API: {SETTING: TRUE}, LIB: {SETTING: TRUE}}
     api, lib = (API, "approval_settings"), (LIB, "approval_settings")
-    unread = Membership.of(manifests.stacks, wishes, {api})
+    unread = Membership.of(manifests.stacks, deltas, {api})
     assert written(place(TRUE, SETTING, stack, unread)) == [OWN_TRUE]
     unable = Membership.of(manifests.stacks, {API: {SETTING: TRUE}}, {api}, {lib})
     assert written(place(TRUE, SETTING, stack, unable)) == [SHARED_TRUE]
-    unlisted = Membership.of(manifests.stacks, wishes, {api, lib}, fixed=stack.layers)
+    unlisted = Membership.of(manifests.stacks, deltas, {api, lib}, fixed=stack.layers)
     assert written(place(TRUE, SETTING, stack, unlisted)) == [OWN_TRUE]
 
 
 def test_what_is_within_a_locked_item_that_goes_is_held_with_it() -> None:
     documents = base("milestones: {m1: {description: x}}", ", locks: {milestones: all}") + own(API)
     manifests = read(documents)
-    wishes: Mapping[Target, Mapping[Steps, Wish]] = {API: {M1: Rename("m0"), (*M1, "state"): Put("closed")}}
-    members = Membership.of(manifests.stacks, wishes, {(API, "milestones")})
-    assert (dict(members.wishes), {*members.held[API]}) == ({API: {}}, {M1, (*M1, "state")})
+    deltas: Mapping[Target, Mapping[Steps, Delta]] = {API: {M1: Rename("m0"), (*M1, "state"): Put("closed")}}
+    members = Membership.of(manifests.stacks, deltas, {(API, "milestones")})
+    assert (dict(members.deltas), {*members.prevented[API]}) == ({API: {}}, {M1, (*M1, "state")})
 
 
 def test_members_of_a_set_agree_like_those_of_a_profile() -> None:
@@ -330,4 +330,4 @@ def test_members_of_a_set_agree_like_those_of_a_profile() -> None:
     assert written(place(TRUE, SETTING, stack, members)) == [
         "set all: approval_settings.allow_author_approval = Put(value=True)"
     ]
-    assert members.wish(stack, SETTING) == TRUE
+    assert members.delta(stack, SETTING) == TRUE

@@ -300,13 +300,13 @@ PROMOTED = """
 group acme
 + milestone "3.0" done
 ~ milestone "1.0" done
-! milestone "1.1": project acme/app has one of this name, which no group above it may have; declare `promote: true` to make it the group's, or choose another name
-! milestone "2.0": project acme/sub/far has one of this name, which no group above it may have; leave it out here, or choose another name
+! milestone "1.1": project acme/app already uses this name, which must be unique in a group and everything below it; declare `promote: true` to make it the group's, or choose another name
+! milestone "2.0": project acme/sub/far already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Applied: 1 created, 1 updated, 2 problems. 6 requests made.
 """
 NOT_PROMOTED = """
 group acme
-! milestone "1.1": project acme/app has one of this name, which no group above it may have; declare `promote: true` to make it the group's, or choose another name
-! milestone "2.0": project acme/sub/far has one of this name, which no group above it may have; leave it out here, or choose another name
+! milestone "1.1": project acme/app already uses this name, which must be unique in a group and everything below it; declare `promote: true` to make it the group's, or choose another name
+! milestone "2.0": project acme/sub/far already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Plan: 2 problems. 1 request was made to plan.
 """

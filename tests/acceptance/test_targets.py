@@ -158,7 +158,7 @@ project acme/sub/team/app
 + milestone "1.1"
 ~ approval settings allow_committer_approval: true -> false, tightens
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
-! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
+! milestone "1.0": group acme already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Plan: 3 to create, 1 to update, 2 loosening, 1 tightening, 3 problems. 4 writes to apply; 7 requests were made to plan.
 """
 APPLIED_BELOW_LOCKS = """
@@ -170,7 +170,7 @@ project acme/sub/team/app
 + milestone "1.1" done
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
-! milestone "1.0": group acme has one of this name, which no other below it may have; leave it out here, or choose another name
+! milestone "1.0": group acme already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
 Applied: 3 created, 1 updated, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
@@ -188,14 +188,14 @@ group acme/old
 ! group acme/old: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document; a group whose deletion is scheduled has another path
 project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
-project acme/old/moved
-! project acme/old/moved: moved to acme/renamed/moved (ID N); use its new path in the manifest, or add --follow-moved
+project acme/renamed/moved
+! project acme/renamed/moved: declared by its former path acme/old/moved (manifests/all.yaml:12); write the new path there (`accept` does), or add --follow-moved
 Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
-project acme/old/moved
+project acme/renamed/moved
 + milestone "a" done
-Applied: 1 created. 6 requests made.
+Applied: 1 created. 7 requests made.
 """
 NOT_APPLICABLE = """
 project acme/sub/archived

@@ -264,8 +264,8 @@ def test_a_stale_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None:
     assert done.out == (
         "project acme/api\n"
         '  + milestone "a"                             done\n'
-        '  + milestone "taken"                         stale: it cannot be planned: group acme has one of this name, which '
-        "no other below it may have\n"
+        '  + milestone "taken"                         stale: it cannot be planned: group acme already uses this name, '
+        "which must be unique in a group and everything below it\n"
         "Applied: 1 created, 1 stale. "
         "3 requests made.\n"
     )

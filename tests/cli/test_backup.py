@@ -97,7 +97,7 @@ def test_an_export_that_takes_a_while_is_looked_for_once_a_minute(cli_runner: Cl
         found, waits = saved(service)
         assert (found.is_new, waits) == (True, [0, 3, 10])
         assert asked(cli_runner) == ["POST groups/acme/export 202", f"{LOOK} 404", f"{LOOK} 404", f"{LOOK} 200"]
-        with pytest.raises(Stopped, match="the run was stopped before the archive was there"):
+        with pytest.raises(Stopped, match="the run was stopped before the archive was ready"):
             saved(service, stops=True)
         # later once a minute, and at once so where the service takes no more than one look a minute
         given(cli_runner, looks=4, downloads_per_minute=0)
@@ -162,7 +162,7 @@ def test_only_an_archive_of_before_is_no_backup(cli_runner: CliRunner, monkeypat
         done = cli_runner("backup --group acme --to acme.tar.gz --wait 2s")
     assert (done.code, done.err.partition("; the service")[0]) == (
         1,
-        f"reconciler: {LOOK}: no new archive after 0 s; the archive of 2026-11-21 09:00:00 UTC is there",
+        f"reconciler: {LOOK}: no new archive after 0 s; the archive of 2026-11-21 09:00:00 UTC is still available",
     )
 
 
@@ -202,7 +202,7 @@ def test_a_storage_gets_no_token_and_its_address_is_never_shown() -> None:
             "GET storage.example.com: the proxy of the environment",
         ),
         ("http://storage.example.com/x?sig=s3cr3t", Unsendable, "GET storage.example.com: .* only https is followed"),
-        ("https://[x/?sig=s3cr3t", Unsendable, "GET elsewhere: the service redirects to what is no URL"),
+        ("https://[x/?sig=s3cr3t", Unsendable, "GET elsewhere: the service redirects to an invalid URL"),
         ("{here}/gone?sig=s3cr3t", NotFound, "GET 127.0.0.1: 404 gone"),
         ("https://127.0.0.1:1/x?sig=s3cr3t", Unreachable, "GET 127.0.0.1: https://127.0.0.1:1 cannot be reached: "),
     ],

@@ -303,3 +303,48 @@ def test_a_saved_plan_keeps_its_effects_and_one_of_before_has_none(cli_runner: C
     assert cli_runner("apply --plan plan.json --yes --report json=report.json").code == 0
     report = json.loads((cli_runner.folder / "report.json").read_text())
     assert (effects(report), report["summary"]["tightens"]) == (expected, 2)
+
+
+@pytest.mark.parametrize(
+    ("manifests", "expected"),
+    [
+        pytest.param(
+            "kind: Project\nmetadata: {path: acme/api}\nspec: {approval_settings: {allow_author_approval: false}}\n",
+            {"update approval_settings": ("tightens", "manifests/all.yaml:4")},
+            id="settings that are written whole",
+        ),
+        pytest.param(
+            "kind: Group\nmetadata: {path: acme}\nspec: {approval_settings: {allow_committer_approval: false}}\n---\n"
+            "apiVersion: reconciler/v1\n"
+            "kind: Project\nmetadata: {path: acme/api}\nspec: {approval_settings: {allow_author_approval: false}}\n",
+            {"update approval_settings": ("tightens", "manifests/all.yaml:9")},
+            id="settings below a group that is changed first",
+        ),
+        pytest.param(
+            "kind: Project\nmetadata: {path: acme/fresh}\ncreate: {name: fresh}\n"
+            "spec: {protected_branches: {main: {allowed_to_push: []}}, trigger_tokens: {nightly: {}}}\n",
+            {
+                "create main": ("tightens", "manifests/all.yaml:5"),
+                "create nightly": (None, "manifests/all.yaml:5"),
+            },
+            id="a new project",
+        ),
+    ],
+)
+def test_what_is_planned_again_keeps_its_effect_and_its_place(
+    cli_runner: CliRunner, manifests: str, expected: dict[str, tuple[str | None, str]]
+) -> None:
+    """An apply reads some sections again before it writes them; its report says what the plan said."""
+    cli_runner.service(merge_request_approval_settings={"allow_author_approval": True})
+    cli_runner.write("manifests/all.yaml", f"apiVersion: reconciler/v1\n{manifests}")
+    done = cli_runner("apply --yes --no-inventory --tokens-to tokens.jsonl --report json=report.json")
+    assert done.code == 0, done.out + done.err
+    report = json.loads((cli_runner.folder / "report.json").read_text())
+    found = {
+        f"{item['action']} {item['name'] or item['section']}": (item.get("effect"), item["origin"])
+        for item in changes_of(report)
+        if item["section"] and item["target"].startswith("project ")
+    }
+    assert found == expected
+    tightening = [item for item in changes_of(report) if item.get("effect") == "tightens"]
+    assert report["summary"]["tightens"] == len(tightening)

@@ -129,8 +129,8 @@ def test_a_machine_whose_clock_is_ahead_spoils_no_history(cli_runner: CliRunner)
     wait(cli_runner, -4000)
     ahead = history(cli_runner).runs[-1].at
     done = cli_runner(f"drift {REPORT}")
-    dropped = f"{HISTORY} is dated in the future, up to {utc(ahead)}: what is ahead was dropped"
-    assert (done.code, done.err) == (2, f"{dropped}; some machine's clock is, or was, wrong\n")
+    dropped = f"{HISTORY} is dated in the future, up to {utc(ahead)}: later entries were dropped"
+    assert (done.code, done.err) == (2, f"{dropped}; the clock of a machine is, or was, wrong\n")
     assert [each.at < ahead for each in history(cli_runner).runs] == [True]
     assert {age for age, _, _ in ages()} == {"new"}
     kept = HISTORY.read_text()

@@ -78,9 +78,8 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert files["reconciler.yaml"].splitlines()[1:6] == [
         "# api_url: https://gitlab.example.com/api/v4",
         "paths: manifests",
-        "# Each apply lists what is live because these manifests declare it, and pushes that to the branch "
-        "reconciler/applied.",
-        "# An item that is taken out of them later is deleted.",
+        "# Each apply records the objects that these manifests created or declare, on the branch reconciler/applied.",
+        "# An item that is removed from them later is deleted.",
         "inventory: {remote: origin}",
     ]
     _, _, undecided = files["reconciler.yaml"].partition("Worth deciding")

@@ -106,7 +106,7 @@ def test_a_branch_that_holds_anything_else_is_not_read(cli_runner: CliRunner, re
     recorder.git.git("branch", INVENTORY_BRANCH)
     done = cli_runner("log")
     assert (done.code, done.out) == (1, "")
-    assert f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl" in done.err
+    assert f"the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl" in done.err
 
 
 def test_the_log_is_that_of_the_branch_in_the_configuration(

@@ -1,6 +1,7 @@
 """What loosens protection comes first in every format, and can be limited."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ NOTE = """\
 -     code_owner_approval_required: false
 !     loosens
 -     branches that match no other rule are open to every Developer, force pushes and deletions included
--     each approval rule for it alone holds for all branches then
+-     each approval rule for it alone applies to all branches then
 ```
 
 </details>
@@ -111,7 +112,13 @@ def test_what_loosens_comes_first_under_its_heading(loosening: CliRunner) -> Non
         "Review first what loosens protection, then the deletions. Not all of a deleted object can be restored." in page
     )
     assert 'data-tone="care"' in page
-    assert page.index('data-kind="loosens"') < page.index('data-kind="delete"')
+    tiles = re.findall(r'class="number">(\d+)</span> .*?</span> ([^<]+)<', page)
+    assert tiles == [
+        ("4", "Loosens protection"),
+        ("4", "Other deletions"),
+        ("1", "Other creations"),
+        ("0", "Other updates"),
+    ]
     cards = json.loads(page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])[
         "cards"
     ]

@@ -10,6 +10,7 @@ from tests.between import Passing, between
 from tests.cli_runner import CliRunner
 
 TOLD = "project acme/old has moved to acme/api (ID 100)\n"
+ADVICE = "write the new path there (`accept` does), or add --follow-moved"
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,9 @@ def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(cli_runne
     done = cli_runner("plan")
     assert (done.code, done.err) == (3, TOLD)
     assert done.out == (
-        "project acme/old\n"
-        "  ! project acme/old: moved to acme/api (ID 100); use its new path in the manifest, or add "
-        "--follow-moved     manifests/project.yaml:1\n"
+        "project acme/api\n"
+        f"  ! project acme/api: declared by its former path acme/old (manifests/project.yaml:3); {ADVICE}"
+        "     manifests/project.yaml:1\n"
         "Plan: 1 problem. 2 requests were made to plan.\n"
     )
 
@@ -36,7 +37,7 @@ def test_it_costs_one_request_more_than_its_sections(cli_runner: CliRunner) -> N
     paths = sorted(each["target"].removeprefix("/api/v4/").partition("?")[0] for each in cli_runner.sandbox.log())
     assert len(paths) <= 4
     assert [path for path in paths if not path.startswith("projects/acme%2Fold/")] == ["projects/100"]
-    assert done.out.count("moved to acme/api (ID 100)") == 1
+    assert done.out.count("declared by its former path acme/old") == 1
     cli_runner.sandbox.clear_log()
     cli_runner("plan --concurrency 1")
     assert len(cli_runner.sandbox.log()) == 2
@@ -52,7 +53,12 @@ def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(cli_runner
 
 def test_a_place_that_cannot_be_read_is_told_by_its_number(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.set_faults([{"kind": "not-json", "match": "/projects/100", "method": "GET"}])
-    assert cli_runner("plan").err == "project acme/old has moved to ID 100\n"
+    done = cli_runner("plan")
+    assert (done.code, done.err) == (3, "project acme/old has moved to ID 100\n")
+    assert "project acme/old: moved to ID 100; use its new path in the manifest, or add --follow-moved" in done.out
+    followed = cli_runner("plan --follow-moved")
+    assert (followed.code, followed.err) == (3, "project acme/old has moved to ID 100\n")
+    assert followed.out.startswith("project acme/old\n  ! milestones: cannot be read: ")
 
 
 def test_a_group_that_has_moved_is_treated_like_a_project(
@@ -72,10 +78,10 @@ def test_a_group_that_has_moved_is_treated_like_a_project(
         monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
         done = cli_runner("apply --yes")
         assert (done.code, done.err) == (3, "group acme/old has moved to acme/tools (ID 11)\n")
-        assert "moved to acme/tools (ID 11); use its new path in the manifest" in done.out
+        assert "group acme/tools: declared by its former path acme/old (manifests/group.yaml:3)" in done.out
         assert service.writes == []
         done = cli_runner("apply --yes --follow-moved")
-        assert (done.code, service.writes) == (0, ['PUT groups/11/notification_settings {"level":"watch"}'])
+        assert (done.code, service.writes) == (0, ['PUT groups/acme%2Ftools/notification_settings {"level":"watch"}'])
         assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
 
 
@@ -143,12 +149,6 @@ def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliR
     assert cli["milestones"] == []
 
 
-def test_its_live_values_are_accepted_only_when_that_is_asked_for(cli_runner: CliRunner) -> None:
-    assert cli_runner("accept").code == 1
-    assert cli_runner("accept --follow-moved").out == "manifests/project.yaml\n"
-    assert (cli_runner.folder / "manifests/project.yaml").read_text().endswith("spec: {milestones: {}}\n")
-
-
 LISTED = """\
 apiVersion: reconciler/v1
 kind: ProjectSet
@@ -164,16 +164,14 @@ spec: {milestones: {b: {}}}
 def test_a_project_that_a_set_lists_is_told_at_its_line_in_the_list(cli_runner: CliRunner) -> None:
     (cli_runner.folder / "manifests/project.yaml").unlink()
     cli_runner.write("manifests/set.yaml", LISTED)
-    moved = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
     done = cli_runner("plan")
     assert (done.code, done.out) == (
         3,
-        f"project Acme/Old\n  ! project Acme/Old: {moved}     manifests/set.yaml:7\n"
+        "project acme/api\n  ! project acme/api: declared by its former path Acme/Old (manifests/set.yaml:7); "
+        f"{ADVICE}     manifests/set.yaml:7\n"
         'project acme/lib\n  + milestone "b"     manifests/set.yaml:8\n'
         "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
     )
-    refused = cli_runner("accept --diff")
-    assert refused.err.splitlines()[-1] == f"not accepted: project Acme/Old: {moved} (manifests/set.yaml:7)"
 
 
 def test_a_project_that_a_set_lists_is_followed(cli_runner: CliRunner) -> None:
@@ -228,44 +226,74 @@ def test_exceptions_of_a_project_that_has_moved_are_not_told(cli_runner: CliRunn
     done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (
         3,
-        "project acme/api\n  ! project acme/api: moved to acme/gateway (ID 100); use its new path in the manifest, or add "
-        "--follow-moved     manifests/project.yaml:1\n"
-        "project acme/gateway\n  ! project acme/gateway: is declared by its former path acme/api too "
-        "(manifests/project.yaml:1): correct that path first     manifests/set.yaml:1\n"
-        "Plan: 2 problems. 4 requests were made to plan.\n",
+        "project acme/gateway\n  ! project acme/gateway: declared by its former path acme/api (manifests/project.yaml:4); "
+        f"{ADVICE}     manifests/project.yaml:1\n"
+        "Plan: 1 problem. 4 requests were made to plan.\n",
         "project acme/api has moved to acme/gateway (ID 100)\n",
     )
 
 
-@pytest.mark.parametrize("follow", ["", "--follow-moved"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"path": "partners/gateway", "renamed_from": ["acme/api"]},
-        {"path": "partners/gateway"},
-        {"path": "acme/api-deletion_scheduled-100", "marked_for_deletion_on": "2026-11-20"},
-        {"archived": True},
-    ],
-    ids=["moved", "gone", "doomed", "archived"],
-)
+LIB = 'project acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
+
+
+@pytest.mark.parametrize("changes", [{"path": "partners/gateway"}, {"archived": True}], ids=["gone", "archived"])
 def test_a_document_with_only_exceptions_for_a_project_that_its_group_does_not_list(
-    cli_runner: CliRunner, changes: dict[str, Any], follow: str
+    cli_runner: CliRunner, changes: dict[str, Any]
 ) -> None:
     cli_runner.service(**changes)
     cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', ""))
     cli_runner.write("manifests/project.yaml", ONLY_EXCEPTIONS)
     cli_runner.sandbox.clear_log()
-    done = cli_runner(f"plan {follow}")
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (
         0,
-        'project acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
-        "Plan: 1 to create. 1 write to apply; 2 requests were made to plan.\n",
+        f"{LIB}Plan: 1 to create. 1 write to apply; 3 requests were made to plan.\n",
         LISTS_NONE.format("archived, moved, renamed or deleted"),
     )
     cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', "") + WITH_ARCHIVED)
-    known = cli_runner(f"plan {follow}")
+    known = cli_runner("plan")
     told = "" if "archived" in changes else LISTS_NONE.format("moved, renamed or deleted")
     assert (known.code, known.err) == (0, told)
+
+
+@pytest.mark.parametrize("path", ["acme/gateway", "acme/tools/api"])
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_document_with_only_exceptions_for_a_project_that_has_moved(
+    cli_runner: CliRunner, path: str, *, archived: bool
+) -> None:
+    cli_runner.service(path=path, renamed_from=["acme/api"], archived=archived)
+    cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', ""))
+    cli_runner.write("manifests/project.yaml", ONLY_EXCEPTIONS)
+    done = cli_runner("plan")
+    assert (done.code, done.out, done.err) == (
+        3,
+        "".join(
+            sorted(
+                [
+                    LIB,
+                    f"project {path}\n  ! project {path}: declared by its former path acme/api (manifests/project.yaml:4); "
+                    f"{ADVICE}     manifests/project.yaml:1\n",
+                ]
+            )
+        )
+        + "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
+        f"project acme/api has moved to {path} (ID 100)\n",
+    )
+
+
+def test_a_document_with_only_exceptions_for_a_project_that_is_to_be_deleted(cli_runner: CliRunner) -> None:
+    doomed = "acme/api-deletion_scheduled-100"
+    cli_runner.service(path=doomed, renamed_from=["acme/api"], marked_for_deletion_on="2026-11-20")
+    cli_runner.write("manifests/set.yaml", ALL.replace('"*/lib", ', ""))
+    cli_runner.write("manifests/project.yaml", ONLY_EXCEPTIONS)
+    done = cli_runner("plan --follow-moved")
+    assert (done.code, done.out) == (
+        3,
+        f"project acme/api\n  ! project acme/api: scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) "
+        f"until then; restore it, or remove it from the manifests     manifests/project.yaml:1\n{LIB}"
+        "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
+    )
+    assert done.err.splitlines()[0] == f"project acme/api is to be deleted, as {doomed} (ID 100)"
 
 
 def test_exceptions_of_a_project_whose_group_cannot_be_listed_are_not_told(cli_runner: CliRunner) -> None:
@@ -304,6 +332,86 @@ def test_the_group_of_a_project_that_is_to_be_created_need_not_list_it(cli_runne
     )
 
 
+WANTED = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: wanted}
+select: {group: acme, include: ["acme/*", "acme/tools/*"], exclude: ["*/lib", "*/web", "**/cli"]}
+spec:
+  milestones: {"{name} 1": {state: closed}}
+"""
+DEVIATES = "{milestones: {'{name} 1': {state: active}}}"
+
+
+@pytest.mark.parametrize("target", ["", "--target acme/api", "--target acme/gateway", "--section milestones"])
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_whatever_selects_it_it_is_one_problem(cli_runner: CliRunner, command: str, target: str) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    cli_runner.write("manifests/set.yaml", WANTED)
+    cli_runner.project(DEVIATES)
+    done = cli_runner(f"{command} {target}")
+    assert (done.code, done.out.rpartition("Plan: ")[0], done.err) == (
+        3,
+        "project acme/gateway\n  ! project acme/gateway: declared by its former path acme/api (manifests/project.yaml:3); "
+        f"{ADVICE}     manifests/project.yaml:1\n",
+        "project acme/api has moved to acme/gateway (ID 100)\n",
+    )
+    assert cli_runner(f"{command} --exclude acme/api").code == 0
+
+
+@pytest.mark.parametrize("target", ["", "--target acme/api", "--target acme/gateway"])
+def test_it_is_followed_with_all_that_its_sets_and_its_document_declare(cli_runner: CliRunner, target: str) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    cli_runner.write("manifests/set.yaml", WANTED)
+    cli_runner.project(DEVIATES)
+    done = cli_runner(f"apply --yes --follow-moved {target}")
+    assert (done.code, done.err) == (0, "project acme/api has moved to acme/gateway (ID 100)\n")
+    (milestone,) = cli_runner.sandbox.state()["projects"][0]["milestones"]
+    assert (milestone["title"], milestone["state"]) == ("gateway 1", "active")
+    assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_shard_that_plans_it_by_its_set_knows_its_document(cli_runner: CliRunner, number: int) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    cli_runner.write("manifests/set.yaml", WANTED)
+    cli_runner.project(DEVIATES)
+    told = "project acme/gateway: declared by its former path acme/api" in cli_runner(f"plan --shard {number}/2").out
+    cli_runner.service(renamed_from=["acme/old"])
+    assert ("project acme/api\n" in cli_runner(f"plan --shard {number}/2").out) is told
+
+
+def test_a_move_that_leads_to_errors_is_a_problem_of_its_project_alone(cli_runner: CliRunner) -> None:
+    cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
+    state = cli_runner.sandbox.state()
+    state["projects"][1] |= {"path": "acme/books", "renamed_from": ["acme/lib"]}
+    cli_runner.sandbox.replace_state(state)
+    locked = WANTED.replace("name: wanted", "name: wanted, locks: {milestones: all}").replace(
+        '"acme/*"', "acme/gateway"
+    )
+    cli_runner.write("manifests/set.yaml", locked)
+    cli_runner.project(DEVIATES)
+    cli_runner.project("{milestones: {a: {}}}", "acme/lib", "manifests/lib.yaml")
+    for follow in ("", "--follow-moved"):
+        done = cli_runner(f"plan {follow}")
+        assert done.code == 3
+        lines = [line.partition("     manifests")[0] for line in done.out.splitlines() if not line.startswith("Plan")]
+        books = [
+            "  ! project acme/books: declared by its former path acme/lib (manifests/lib.yaml:3); " + ADVICE,
+            '  + milestone "a"',
+        ]
+        assert lines == [
+            "project acme/api",
+            "  ! project acme/api: moved to acme/gateway (ID 100), which is declared too (manifests/set.yaml:1): correct this "
+            "path first",
+            "project acme/books",
+            books[bool(follow)],
+            "project acme/gateway",
+            "  ! project acme/gateway: is declared by its former path acme/api too (manifests/project.yaml:1): correct that "
+            "path first",
+        ]
+
+
 def test_a_glob_for_a_project_that_has_moved_is_to_be_corrected(cli_runner: CliRunner) -> None:
     cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
     only = ALL.replace('exclude: ["*/lib", "*/web", "**/cli"]', "include: [acme/api, acme/lib]")
@@ -312,8 +420,8 @@ def test_a_glob_for_a_project_that_has_moved_is_to_be_corrected(cli_runner: CliR
     done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (
         3,
-        "project acme/api\n  ! project acme/api: moved to acme/gateway (ID 100); use its new path in the manifest, or add "
-        '--follow-moved     manifests/project.yaml:1\nproject acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
+        "project acme/gateway\n  ! project acme/gateway: declared by its former path acme/api (manifests/project.yaml:3); "
+        f'{ADVICE}     manifests/project.yaml:1\nproject acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
         "Plan: 1 to create, 1 problem. 1 write to apply; 4 requests were made to plan.\n",
         "manifests/set.yaml:4:33: warning: `acme/api` includes no project: correct or remove it; there are acme/gateway, "
         "acme/lib, acme/web, ...\n    select: {group: acme, include: [acme/api, acme/lib]}\n"
@@ -328,21 +436,6 @@ def test_a_set_whose_projects_are_all_archived_is_not_warned_of(cli_runner: CliR
     assert cli_runner("plan").err == ""
     cli_runner.write("manifests/set.yaml", ALL.replace("exclude:", "include: [acme/api], exclude:") + WITH_ARCHIVED)
     assert cli_runner("plan").err == ""
-
-
-def test_of_two_former_paths_each_is_to_be_corrected(cli_runner: CliRunner) -> None:
-    cli_runner.service(renamed_from=["acme/old", "acme/older"])
-    cli_runner.project("{milestones: {b: {}}}", "acme/older", "manifests/older.yaml")
-    done = cli_runner("plan --follow-moved")
-    moved = (
-        "  ! project {0}: moved to acme/api (ID 100), which is declared too ({1}): correct this path first     {2}\n"
-    )
-    assert (done.code, done.out) == (
-        3,
-        f"project acme/old\n{moved.format('acme/old', 'manifests/older.yaml:1', 'manifests/project.yaml:1')}"
-        f"project acme/older\n{moved.format('acme/older', 'manifests/project.yaml:1', 'manifests/older.yaml:1')}"
-        "Plan: 2 problems. 5 requests were made to plan.\n",
-    )
 
 
 def test_a_project_that_is_to_be_deleted_is_told_once_though_it_has_two_documents(cli_runner: CliRunner) -> None:

@@ -185,7 +185,7 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(cli_runner: Cl
         [
             "user",
             "~ notification settings level: participating -> watch manifests/user.yaml:3",
-            "! notification settings.notification_email: null is the primary address, which this server does not tell: "
+            "! notification settings.notification_email: null is the primary address, which this server does not show: "
             "write the address instead (GET user: 404 Not Found) manifests/user.yaml:3",
             "project acme/api",
             f'! allowlisted group "acme/tools": {hidden} (group acme/tools: 404 Not Found); correct the path, or '

@@ -377,8 +377,8 @@ def test_a_project_that_has_moved_is_not_missing(cli_runner: CliRunner, dialect:
     cli_runner.sandbox.replace_state(state)
     write(cli_runner, "Project acme/old\ncreate: {}\nspec: {milestones: {x: {}}}")
     done, _ = plan(cli_runner)
-    moved = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
-    assert told(done) == [f"! project acme/old: {moved}"]
+    advice = "write the new path there (`accept` does), or add --follow-moved"
+    assert told(done) == [f"! project acme/api: declared by its former path acme/old (manifests/all.yaml:3); {advice}"]
 
 
 def test_nothing_is_created_in_a_group_that_has_moved(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:

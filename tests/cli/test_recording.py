@@ -183,7 +183,7 @@ def test_a_list_that_cannot_be_read_keeps_a_revert_from_writing(user: User) -> N
     user.run.sandbox.clear_log()
     done = user.run("revert applied.json --yes")
     assert (done.code, done.out, user.run.sandbox.log()) == (1, "", [])
-    assert f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl" in done.err
+    assert f"the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl" in done.err
     assert user.run("revert applied.json --yes --no-inventory").code == 0
 
 

@@ -227,7 +227,7 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
             "paths: x\ntoken: glpat-secret\n",
             "reconciler.yaml:2:1: a token does not belong here; set RECONCILER_TOKEN or token_file",
         ),
-        ("- 1\n", "reconciler.yaml: holds something else than one mapping of names to values"),
+        ("- 1\n", "reconciler.yaml: must hold one mapping of names to values"),
         ("paths: [a\n", "reconciler.yaml:1:10: the list begun on line 1 is not closed: `]` is missing, or a comma"),
         ("token: 'glpat-secret\n", "reconciler.yaml:1:21: the quoted text begun on line 1 is not closed"),
         *[

@@ -13,7 +13,7 @@ from time import sleep
 
 import pytest
 
-from reconciler.cli.exit_codes import heeding
+from reconciler.cli.exit_codes import signals_handled
 from reconciler.cli.sandbox import _run
 from tests.canned import answer, answering
 from tests.cli_runner import CliRunner
@@ -262,7 +262,7 @@ def test_the_demo_ends_with_the_command_that_was_ended() -> None:
 def test_signals_that_are_ignored_stay_so_and_other_threads_take_none(cli_runner: CliRunner) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with heeding() as signals:
+        with signals_handled() as signals:
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) == signals.handle
     finally:

@@ -166,7 +166,7 @@ def test_a_plan_names_a_rule_by_which_nobody_may_push_or_merge(
 ) -> None:
     service(cli_runner, *live, of_group=of_group)
     cli_runner.project(f"{{protected_branches: {spec}}}")
-    assert said(cli_runner, "flaw") == expected
+    assert said(cli_runner, "closed") == expected
 
 
 def test_plan_and_doctor_say_that_nobody_may_merge_and_a_silent_drift_stays_silent(cli_runner: CliRunner) -> None:
@@ -179,14 +179,30 @@ def test_plan_and_doctor_say_that_nobody_may_merge_and_a_silent_drift_stays_sile
     assert (done.code, done.out) == (0, "")
 
 
+def test_drift_says_that_an_approval_rule_is_approved_by_itself(cli_runner: CliRunner) -> None:
+    """Nobody changes a rule or a manifest, and the rule protects nothing any more: its last approver is blocked."""
+    state = a_small_service("deployed")
+    state["projects"][0]["approval_rules"] = [{"id": 1, "name": "Two", "users": ["bob"], "approvals_required": 1}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.project("{approval_rules: {Two: {approvals_required: 1, users: [bob]}}}")
+    done = cli_runner("drift")
+    assert (done.code, done.out) == (0, "")
+    state["users"][2]["blocked"] = True
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("drift")
+    assert (done.code, done.out) == (0, cli_runner("plan").out)
+    assert 'approval rule "Two"' in done.out
+    assert cli_runner("drift --quiet").out == ""
+
+
 def test_a_rule_whose_people_are_all_blocked_lets_nobody_in(cli_runner: CliRunner) -> None:
     cli_runner.project("{protected_branches: {main: {allowed_to_push: [], allowed_to_merge: [{user: bob}]}}}")
     state = a_small_service("deployed")
     cli_runner.sandbox.replace_state(state)
-    assert said(cli_runner, "flaw") == []
+    assert said(cli_runner, "closed") == []
     state["users"][2]["blocked"] = True
     cli_runner.sandbox.replace_state(state)
-    assert said(cli_runner, "flaw") == [f"main: {CLOSED}"]
+    assert said(cli_runner, "closed") == [f"main: {CLOSED}"]
 
 
 def test_nothing_is_said_of_a_group_since_its_projects_may_let_people_in(cli_runner: CliRunner) -> None:
@@ -195,7 +211,7 @@ def test_nothing_is_said_of_a_group_since_its_projects_may_let_people_in(cli_run
         "manifests/group.yaml",
         "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {protected_branches: {main: {}}}\n",
     )
-    assert said(cli_runner, "flaw") == []
+    assert said(cli_runner, "closed") == []
 
 
 EQUAL_FINDINGS = """\

@@ -290,7 +290,7 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
     monkeypatch.setenv("no_proxy", "*")
     done = cli_runner("doctor --insecure-http --api-url http://gitlab.example.com/api/v4")
     assert done.code == 1
-    warning = "  warning  url                                       plain http: anyone on the way can read the token; use https"
+    warning = "  warning  url                                       plain http: anyone on the network path can read the token; use https"
     assert done.out.splitlines()[1] == warning
     assert "no connection: " in done.out
 

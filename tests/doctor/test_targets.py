@@ -474,22 +474,32 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     patient.project("old/api", "milestones: {one: {}}")
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
-    where = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
+    where = (
+        "declared by its former path old/api (manifests/all.yaml:3); write the new path there (`accept` does), or add "
+        "--follow-moved"
+    )
     assert (done.code, done.err) == (3, "project old/api has moved to acme/api (ID 100)\n")
-    assert told(done.out) == [
-        "project old/api",
-        f"  error    project                                   {where}",
-        "  error    milestones                                read: yes, write: no",
-    ]
+    assert told(done.out) == ["project acme/api", f"  error    project                                   {where}"]
     following = patient.ask("--follow-moved")
     assert following.code == 0
     reading = patient.ask("--read-only")
-    assert (reading.code, told(reading.out)) == (
-        0,
+    assert (reading.code, told(reading.out)) == (3, told(done.out))
+
+
+def test_a_project_that_two_documents_declare_is_told_by_both_paths(patient: Patient) -> None:
+    patient.project("old/api", "milestones: {one: {}}")
+    patient.documents.append(patient.documents[0].replace("old/api", "acme/api"))
+    patient.state["projects"][0]["renamed_from"] = ["old/api"]
+    done = patient.examine()
+    assert (done.code, told(done.out)) == (
+        3,
         [
+            "project acme/api",
+            "  ok       milestones                                read: yes, write: yes",
             "project old/api",
-            f"  warning  project                                   {where}",
-            "  ok       milestones                                read: yes, write: not asked",
+            "  error    project                                   moved to acme/api (ID 100), which is declared too "
+            "(manifests/all.yaml:6): correct this path first",
+            "  error    milestones                                read: yes, write: no",
         ],
     )
 

@@ -1,5 +1,7 @@
 """Matching wanted and live objects by name, on plain values."""
 
+from typing import Any
+
 from reconciler.engine.compare.matching import match
 from reconciler.model.resource import Item, LiveRecord, Resource
 from reconciler.model.targets import Key
@@ -13,8 +15,8 @@ def folded(name: Key) -> Key:
     return name.casefold() if isinstance(name, str) else name
 
 
-def matched(wanted: dict[Key, Resource], *live: LiveRecord) -> dict[str, list[object]]:
-    matches = match(wanted, live, folded)
+def matched(wanted: dict[Key, Resource], *live: LiveRecord, in_chains: bool = False) -> dict[str, list[Any]]:
+    matches = match(wanted, live, folded, in_chains=in_chains)
     return {
         "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
         "missing": list(matches.missing),
@@ -65,11 +67,60 @@ def test_a_former_name_of_another_wanted_object_is_a_conflict_and_that_one_keeps
     }
     reason = 'the former name "A" is that of another declared one'
     assert matched(wanted, found(1, "a"), found(2, "here"), found(3, "old"), found(4, "other")) == {
-        "pairs": [("A", 1, None)],
+        "pairs": [("A", 1, None), ("here", 2, None)],
         "missing": ["self", "nowhere"],
         "leftover": [4],
-        "conflicts": [("new", reason, 0), ("here", reason, 0)],
+        "conflicts": [("new", reason, 0)],
     }
+
+
+def test_each_object_of_a_chain_gets_the_name_that_another_gives_up_and_that_one_comes_first() -> None:
+    wanted: dict[Key, Resource] = {
+        "B": Item(renamed_from=("a",)),
+        "C": Item(renamed_from=("B",)),
+        "D": Item(renamed_from=("C",)),
+        "other": Item(renamed_from=("old",)),
+    }
+    live = [found(1, "A"), found(2, "b"), found(3, "c"), found(4, "old")]
+    chain = [("D", 3, "c"), ("other", 4, "old"), ("C", 2, "b"), ("B", 1, "A")]
+    assert matched(wanted, *live, in_chains=True)["pairs"] == chain
+    killed_after_the_first = [found(1, "A"), found(2, "b"), found(3, "D")]
+    assert matched(wanted, *killed_after_the_first, in_chains=True)["pairs"] == [
+        ("C", 2, "b"),
+        ("D", 3, None),
+        ("B", 1, "A"),
+    ]
+    done = [found(1, "B"), found(2, "C"), found(3, "D")]
+    assert matched(wanted, *done, in_chains=True) == {
+        "pairs": [("B", 1, None), ("C", 2, None), ("D", 3, None)],
+        "missing": ["other"],
+        "leftover": [],
+        "conflicts": [],
+    }
+    assert [name for name, *_ in matched(wanted, *live)["conflicts"]] == ["B", "D"]
+
+
+def test_what_may_be_one_of_two_objects_is_no_chain() -> None:
+    chain: dict[Key, Resource] = {"B": Item(renamed_from=("A",)), "C": Item(renamed_from=("B",))}
+    both = "both this name and the former {} are live; delete one of them"
+    another = 'the former name "B" is that of another declared one'
+
+    def conflicts(*live: LiveRecord, wanted: dict[Key, Resource] = chain) -> list[object]:
+        return matched(wanted, *live, in_chains=True)["conflicts"]
+
+    assert conflicts(found(2, "B")) == [("C", another, 0)]
+    assert conflicts(found(1, "A"), found(2, "B"), found(3, "C")) == [("B", both.format('"A"'), 0)]
+    shared: dict[Key, Resource] = {**chain, "D": Item(renamed_from=("B",))}
+    assert conflicts(found(1, "A"), found(2, "B"), wanted=shared) == [
+        ("B", both.format('"A"'), 0),
+        ("C", another, 0),
+        ("D", another, 0),
+    ]
+    joined: dict[Key, Resource] = {"B": Item(renamed_from=("A", "Z")), "C": Item(renamed_from=("B",))}
+    assert conflicts(found(1, "A"), found(2, "B"), found(3, "Z"), wanted=joined) == [
+        ("B", both.format('"A", "Z"'), 0),
+        ("C", another, 0),
+    ]
 
 
 def test_one_object_of_several_names_is_one_object() -> None:

@@ -295,8 +295,8 @@ def test_an_epic_to_which_somebody_refers_since_is_not_deleted(engine: EngineDri
     assert (list(back.changes), problems(back)) == (
         [],
         [
-            'Below.None: is not deleted, for epic "Theirs" refers to it',
-            'New.None: is not deleted, for epic "Below" refers to it',
+            'Below.None: is not deleted, because epic "Theirs" refers to it',
+            'New.None: is not deleted, because epic "Below" refers to it',
         ],
     )
 

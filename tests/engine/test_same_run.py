@@ -79,9 +79,7 @@ FOR_STABLE: Fields = {**protecting(main=1), "approval_rules": [{**RULE, "protect
 
 STABLE = protecting(stable=9)
 
-UNIQUE_BELOW = "which no other below it may have"
-
-UNIQUE_ABOVE = "which no group above it may have"
+UNIQUE = "must be unique in a group and everything below it"
 
 OF_BRANCHES = ("projects/acme%2Fapi/approval_rules", "projects/acme%2Fapi/protected_branches")
 
@@ -312,7 +310,7 @@ class Refused:
     writes: tuple[str, ...] = ()
 
 
-KEPT = 'is kept: without it the approval rule "a", whose branches are a problem here, holds for all branches then'
+KEPT = 'is kept: without it the approval rule "a", whose branches are a problem here, applies to all branches then'
 
 CHOOSE = "leave it out here, or choose another name"
 
@@ -356,27 +354,27 @@ PROBLEMS: Mapping[str, Refused] = {
     "a milestone moved up into the group": Refused(
         {"acme/api": planning(M=1)},
         (milestones({"M": {}}, ACME), milestones({"M": None})),
-        (f"group acme M: project acme/api has one of this name, {UNIQUE_ABOVE}; {PROMOTE}",),
+        (f"group acme M: project acme/api already uses this name, which {UNIQUE}; {PROMOTE}",),
         ("DELETE milestones/1",),
     ),
     "a milestone renamed in the project, and its name created in the group": Refused(
         {"acme/api": planning(M=1)},
         (milestones({"M": {}}, ACME), milestones({"N": {"renamed_from": "M"}})),
-        (f"group acme M: project acme/api has one of this name, {UNIQUE_ABOVE}; {PROMOTE}",),
+        (f"group acme M: project acme/api already uses this name, which {UNIQUE}; {PROMOTE}",),
         ('PUT milestones/1 {"title": "N"}',),
     ),
     "two milestones that swap their names": Refused(
         {"acme": planning(M=1), "acme/api": planning(N=2)},
         (milestones({"N": {"renamed_from": "M"}}, ACME), milestones({"M": {"renamed_from": "N"}})),
         (
-            f"group acme N: project acme/api has one of this name, {UNIQUE_ABOVE}; {PROMOTE}",
-            f"project acme/api M: group acme has one of this name, {UNIQUE_BELOW}; {CHOOSE}",
+            f"group acme N: project acme/api already uses this name, which {UNIQUE}; {PROMOTE}",
+            f"project acme/api M: group acme already uses this name, which {UNIQUE}; {CHOOSE}",
         ),
     ),
     "a milestone removed in the group, and created in a subgroup beside it": Refused(
         {"acme": planning(M=1)},
         (milestones({"M": None}, ACME), milestones({"M": {}}, TOOLS)),
-        (f"group acme/tools M: group acme has one of this name, {UNIQUE_BELOW}; {CHOOSE}",),
+        (f"group acme/tools M: group acme already uses this name, which {UNIQUE}; {CHOOSE}",),
         ("DELETE groups/acme/milestones/1",),
     ),
     "a milestone promoted, and renamed in its project": Refused(
@@ -391,7 +389,7 @@ PROBLEMS: Mapping[str, Refused] = {
     "a milestone promoted, and its name given elsewhere": Refused(
         {"acme/api": planning(M=1), "acme/tools/cli": planning(N=2)},
         (milestones({"M": {"promote": True}}, ACME), milestones({"M": {"renamed_from": "N"}}, CLI)),
-        (f"project acme/tools/cli M: group acme gets one of this name in this plan, {UNIQUE_BELOW}; {CHOOSE}",),
+        (f"project acme/tools/cli M: this plan uses the name in group acme, and it {UNIQUE}; {CHOOSE}",),
         ("POST projects/100/milestones/1/promote",),
     ),
     "a milestone renamed, and its name declared beside it": Refused(
@@ -426,7 +424,7 @@ def test_a_name_that_a_group_keeps_after_all_is_not_given(engine: EngineDriver, 
     engine.sandbox.set_faults([{"kind": "status", "status": 403, "method": "DELETE"}])
     _, creation = failures(engine.apply(plan, recheck=is_saved))
     assert creation == (
-        f"stale: milestone M: it cannot be planned: group acme has one of this name, {UNIQUE_BELOW}"
+        f"stale: milestone M: it cannot be planned: group acme already uses this name, which {UNIQUE}"
         if is_saved
         else 'failed: milestone M: POST projects/acme%2Fapi/milestones: 400 Failed to create milestone {:title=>["already '
         'being used for another group or project milestone."]}'

@@ -1,6 +1,7 @@
 """`drift --who`: the audit of the service says who made a difference; where it says nothing, nothing is said."""
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -140,7 +141,14 @@ def test_each_difference_that_an_event_explains_says_who_and_when(cli_runner: Cl
         "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", "Mona Lee", None, None
     ]  # fmt: skip
     assert Path("note.md").read_text().count(f"on the service {by}\n") == 5
-    assert Path("page.html").read_text().count(by) == 5
+    page = Path("page.html").read_text()
+    assert page.count(by) == 5
+    assert re.findall(r'class="number">(\d+)</span> .*?</span> ([^<]+)<', page) == [
+        ("4", "Loosened on the service"),
+        ("0", "Other deletions"),
+        ("3", "Other creations"),
+        ("0", "Other updates"),
+    ]
 
     # the issue reads the report, and nothing is asked without the option
     cli_runner.sandbox.clear_log()

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.protocols import Request
+from reconciler.service import Client
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
 from tests.states import a_small_service
@@ -58,9 +60,8 @@ def projects(cli_runner: CliRunner, **changes: dict[str, Any]) -> None:
 
 def rename(cli_runner: CliRunner, branch: str, number: int = 0) -> None:
     """Give a project another default branch, as the service does: no rule changes."""
-    state = cli_runner.sandbox.state()
-    state["projects"][number]["default_branch"] = branch
-    cli_runner.sandbox.replace_state(state)
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        client.send(Request("PUT", f"projects/{100 + number}", {"default_branch": branch}))
 
 
 def rules(cli_runner: CliRunner, number: int = 0) -> list[str]:
@@ -311,6 +312,40 @@ def test_exceptions_match_after_it_is_filled_in(cli_runner: CliRunner) -> None:
     done = cli_runner("plan -v --target acme/api --section protected_branches")
     assert 'protected branch "main"' in done.out
     assert "excepted until 2999-01-01: later" in done.out
+
+
+def test_an_exception_may_name_the_default_branch_by_its_name(cli_runner: CliRunner) -> None:
+    """As `accept --until` writes it: no command warns of it; of another name, those that know the branch do."""
+    projects(cli_runner, api={"protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 30}]}]})
+    cli_runner.write("manifests/set.yaml", SET)
+    accepted = cli_runner("accept --until 2999-01-01 --target acme/api --section protected_branches --reason later")
+    assert (accepted.code, accepted.err) == (0, "1 difference excepted until 2999-01-01; 1 file written.\n")
+    document = "manifests/acme/api.yaml"
+    exception = "{section: protected_branches, item: main, fields: [allowed_to_push], until: 2999-01-01, reason: later}"
+    assert (cli_runner.folder / document).read_text() == (
+        f"apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/api\n  exceptions:\n    - {exception}\n"
+    )
+    for command in ("validate", "plan --section protected_branches"):
+        done = cli_runner(command)
+        assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("1 excepted. 3 writes to apply; 5 requests were made to plan.\n")
+    wrong = (cli_runner.folder / document).read_text().replace("item: main", "item: trunk")
+    cli_runner.write(document, wrong)
+    assert cli_runner("validate").err == ""
+    done = cli_runner("plan --section protected_branches")
+    assert f"{document}:6:43: warning: `trunk` is not declared: this exception has no effect" in done.err
+
+
+def test_no_line_may_go_that_leaves_alone_what_may_be_the_default_branch(cli_runner: CliRunner) -> None:
+    """Without the line, the set's rule would hold; offline, nobody knows whether it is the one of that name."""
+    document = (
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {unmanaged: [{%s: [main]}]}\n"
+    )
+    cli_runner.write("manifests/set.yaml", SET)
+    cli_runner.write("manifests/a.yaml", document % "protected_branches")
+    assert cli_runner("validate").out == "Valid: 2 documents: 1 project, 1 set.\n"
+    cli_runner.write("manifests/a.yaml", document % "approval_rules")
+    assert "this line may go: no profile and no set declares it" in cli_runner("validate").out
 
 
 @pytest.mark.untraced

@@ -95,7 +95,7 @@ def test_projects_are_read_while_later_pages_are_still_under_way_and_only_once()
         assert service.asked.count("projects/acme%2Fa/notification_settings") == 2
 
 
-def test_a_project_is_read_early_only_if_all_groups_around_it_have_shown_it() -> None:
+def test_a_project_is_read_early_only_if_all_groups_above_it_have_shown_it() -> None:
     above, below = Event(), Event()
 
     def outer(keep: Callable[[list[Any]], list[Any]], _spread: Spread) -> list[Any]:

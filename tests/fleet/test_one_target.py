@@ -188,19 +188,35 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     cli_runner.service(renamed_from=["acme/old"])
     declare(cli_runner, ("former", "path: acme/old"), other)
     done = cli_runner("plan --follow-moved")
-    assert done.code == 3
-    file, ref = other[0], other[1].partition(" ")[2]
-    parts = [
-        "project acme/old\n  ! project acme/old: moved to acme/api (ID 100), which is declared too "
-        f"(manifests/{file}.yaml:1): correct this path first     manifests/former.yaml:1\n",
-        f"project {ref}\n  ! project {ref}: is declared by its former path acme/old too (manifests/former.yaml:1): "
-        f"correct that path first     manifests/{file}.yaml:1\n",
-    ]
-    assert (
-        done.out
-        == f"{''.join(parts if file == 'number' else parts[::-1])}Plan: 2 problems. 4 requests were made to plan.\n"
+    number = (
+        "project acme/api\n  ! project acme/api: is the same project as project 100 (manifests/number.yaml:1), ID 100: keep "
+        "one of these documents     manifests/former.yaml:1\n"
+        "project 100\n  ! project 100: is the same project as project acme/api (manifests/former.yaml:1), ID 100: keep one "
+        "of these documents     manifests/number.yaml:1\nPlan: 2 problems. 5 requests were made to plan.\n"
     )
+    present = (
+        "project acme/api\n  ! project acme/api: is declared by its former path acme/old too (manifests/former.yaml:1): "
+        "correct that path first     manifests/present.yaml:1\n"
+        "project acme/old\n  ! project acme/old: moved to acme/api (ID 100), which is declared too "
+        "(manifests/present.yaml:1): correct this path first     manifests/former.yaml:1\n"
+        "Plan: 2 problems. 4 requests were made to plan.\n"
+    )
+    assert (done.code, done.out) == (3, {"number": number, "present": present}[other[0]])
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
+
+
+@pytest.mark.parametrize("follow", ["", "--follow-moved"])
+def test_two_former_paths_in_two_documents_are_each_to_be_corrected(cli_runner: CliRunner, follow: str) -> None:
+    cli_runner.service(renamed_from=["acme/old", "acme/older"])
+    declare(cli_runner, ("former", "path: acme/old"), ("earlier", "path: acme/older"))
+    done = cli_runner(f"plan {follow}")
+    assert done.code == 3
+    assert done.out.startswith(
+        "project acme/old\n  ! project acme/old: moved to acme/api (ID 100), which is declared too "
+        "(manifests/earlier.yaml:1): correct this path first     manifests/former.yaml:1\n"
+        "project acme/older\n  ! project acme/older: moved to acme/api (ID 100), which is declared too "
+        "(manifests/former.yaml:1): correct this path first     manifests/earlier.yaml:1\nPlan: 2 problems. "
+    )
 
 
 @pytest.mark.untraced
@@ -213,17 +229,37 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
         spec="{approval_settings: {require_reauthentication_to_approve: true}}",
     )
     done = cli_runner("plan --follow-moved")
-    waits = (
-        "project acme/api\n  ! project acme/api: is declared by its former path acme/old too (manifests/former.yaml:1): "
-        "correct that path first     manifests/all.yaml:1\nproject acme/old\n  ! project acme/old: moved to acme/api (ID 100)"
+    assert (done.code, done.changes) == (
+        0,
+        'Loosens protection:\nproject acme/api\n  + trigger token "nightly"                   loosens\nAll else:\n'
+        'project acme/api\n  + milestone "api 1"                         description: from the set, state: closed\n'
+        "  ~ approval settings                         require_reauthentication_to_approve: false -> true, tightens\n"
+        "apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or "
+        "--tokens-command CMD\n"
+        "Plan: 2 to create, 1 to update, 1 loosening, 1 tightening. 4 writes to apply; 7 requests were made to plan.\n",
     )
-    ends = "     manifests/former.yaml:1\nPlan: 2 problems. {} requests were made to plan.\n"
-    first = ", which is declared too (manifests/all.yaml:1): correct this path first"
-    assert (done.code, done.out) == (3, f"{waits}{first}{ends.format(6)}")
     done = cli_runner("plan")
     assert (done.code, done.out) == (
         3,
-        f"{waits}; use its new path in the manifest, or add --follow-moved{ends.format(5)}",
+        "project acme/api\n  ! project acme/api: declared by its former path acme/old (manifests/former.yaml:3); write the "
+        "new path there (`accept` does), or add --follow-moved     manifests/former.yaml:1\n"
+        "Plan: 1 problem. 5 requests were made to plan.\n",
+    )
+
+
+@pytest.mark.untraced
+def test_a_project_that_has_moved_has_not_changed_since_a_revision(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.service(renamed_from=["acme/old"])
+    cli_runner.write("manifests/all.yaml", ALL)
+    declare(cli_runner, ("former", "path: acme/old"))
+    git.commit()
+    assert cli_runner("plan --since HEAD").out.startswith("Nothing to do: no target was looked at. ")
+    cli_runner.write("manifests/all.yaml", ALL.replace("from the set", "from all"))
+    done = cli_runner("plan --since HEAD")
+    assert (done.code, done.out.rpartition("Plan: ")[0]) == (
+        3,
+        "project acme/api\n  ! project acme/api: declared by its former path acme/old (manifests/former.yaml:3); write the "
+        "new path there (`accept` does), or add --follow-moved     manifests/former.yaml:1\n",
     )
 
 

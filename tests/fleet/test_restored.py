@@ -239,7 +239,7 @@ def test_only_the_newest_events_of_a_target_count_and_a_line_says_so(cli_runner:
     done = cli_runner(f"drift --restored --after {DAY} --target acme/api")
     assert (done.code, done.err) == (
         0,
-        "only the newest 100 audit events count of 1 target, such as project acme/api\n",
+        "of 1 target, such as project acme/api, only the newest 100 audit events are read\n",
     )
     assert f"since {DAY} 00:00 UTC: 50\n" in done.out
 

@@ -105,7 +105,7 @@ def test_history_decides() -> None:
     positions = {commit: standing for standing, commit in commits.items()}
     lines.append(milestone(9, "forged", commits[CommitPosition.CONTAINED]))
     verdict = decide(lines, positions, lambda line: line.name == "a")
-    assert verdict.deletions == (lines[0],)
+    assert verdict.proved == (lines[0],)
     assert reasons(verdict.kept) == [
         "1 object no longer declared stays: declared at 2222222, which this branch does not contain",
         "1 object no longer declared stays: declared at 3333333, which this branch does not contain",
@@ -120,7 +120,7 @@ def test_a_run_with_other_inputs_deletes_nothing_and_reads_no_history() -> None:
     verdict = decide(
         [milestone(1, "a"), milestone(2, "b")], {}, lambda _line: 1 / 0 > 0, "this run has values of its own"
     )
-    assert verdict.deletions == ()
+    assert verdict.proved == ()
     assert reasons(verdict.kept) == ["2 objects no longer declared stay: this run has values of its own"]
 
 

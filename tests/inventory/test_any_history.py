@@ -79,16 +79,16 @@ class World:
             if target in declared:
                 live = {number: frozenset([name]) for number, name in self.live[target].items()}
                 claimed = frozenset(number for number, names in live.items() if names & declared[target])
-                parts.append(PartNow(target, SECTION, SECTION, live, declared[target], claimed))
+                parts.append(PartNow(target, SECTION, SECTION, live, declared[target], declared=claimed))
         candidates, _ = absent(self.inventory, parts)
         verdict = decide(candidates, self.positions(head), self.declares, "" if inputs else "other inputs")
-        for line in verdict.deletions:
+        for line in verdict.proved:
             shown = [self.history[number].declared.get(line.target, frozenset()) for number in self.contained(head)]
             assert inputs
             assert any(line.name in names for names in shown)
             assert line.name not in declared[line.target]
             assert self.live[line.target][line.id] == line.name
-        return verdict.deletions
+        return verdict.proved
 
     def apply(
         self, head: int, targets: tuple[str, ...], doing: int, *, committed: bool, inputs: bool, slow: int

@@ -152,8 +152,8 @@ def test_a_shallow_clone_does_not_know_what_its_own_commits_descend_from(clone: 
     shallow.git.git("push", "--quiet", "origin", "main")
     shallow.declare("{milestones: {a: {}, b: {}, c: {description: x}}}")
     uncommitted = (
-        "the manifests are not as committed: the log will name no commit, and what this apply creates is not deleted by "
-        "absence before it was applied from a commit"
+        "the manifests are not as committed: the log will not name a commit, and objects that this apply creates are "
+        "not deleted by absence until an apply from a commit"
     )
     done = ["project acme/api", '  ~ milestone "c"                             done']
     assert shallow.apply() == (0, [*done, uncommitted])

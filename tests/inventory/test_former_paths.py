@@ -100,3 +100,46 @@ def test_the_former_path_of_a_group_leads_nowhere_and_proves_what_it_declared(us
     user.write("manifests/group.yaml", document.format("acme/new", "a: {}"))
     user.commit("second")
     assert user.apply() == (0, ["group acme/new", '  - milestone "b"                             done'])
+
+
+@pytest.mark.untraced
+def test_the_list_keeps_what_a_project_has_that_is_declared_by_its_former_path(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    assert user.apply()[0] == 0
+    renamed(user, "acme/api", "acme/new")
+    moved = "project acme/api has moved to acme/new (ID 100)"
+    problem = (
+        "  ! project acme/new: declared by its former path acme/api (manifests/project.yaml:3); write the new path there "
+        "(`accept` does), or add --follow-moved"
+    )
+    assert user.apply() == (3, ["project acme/new", problem, moved])
+    assert user.listed() == ["project 100 a <first>", "project 100 b <first>"]
+    assert user.plan("--follow-moved") == (0, [moved])
+    user.milestones("a")
+    user.commit("second")
+    deletion = ["project acme/new", '  - milestone "b"     removed from the manifests since <first>', moved]
+    assert user.plan("--follow-moved") == (0, deletion)
+    assert user.run("accept") == (
+        0,
+        ["manifests/project.yaml", moved, "2 differences accepted; 1 file written."],
+    )
+    user.commit("third")
+    assert user.plan() == (0, [])
+
+
+@pytest.mark.untraced
+def test_a_project_that_was_followed_proves_what_it_declared_by_its_former_path(user: Checkout) -> None:
+    user.milestones("a", "b")
+    user.commit("first")
+    renamed(user, "acme/api", "acme/new")
+    moved = "project acme/api has moved to acme/new (ID 100)"
+    assert user.apply("--follow-moved")[0] == 0
+    assert [line["path"] for line in user.inventory() if "path" in line] == ["acme/api"]
+    user.milestones("a")
+    user.commit("second")
+    deletion = ["project acme/new", '  - milestone "b"     removed from the manifests since <first>']
+    assert user.plan("--follow-moved") == (0, [*deletion, moved])
+    user.milestones("a", path="acme/new")
+    user.commit("third")
+    assert user.plan() == (0, deletion)

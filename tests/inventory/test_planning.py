@@ -194,7 +194,7 @@ def test_a_list_that_cannot_be_read_is_a_problem_and_an_apply_writes_nothing(
     cli_runner.project("{milestones: {one: {}}}")
     git.commit()
     git.git("branch", INVENTORY_BRANCH)
-    reason = f"the branch {INVENTORY_BRANCH} holds something else than inventory.jsonl"
+    reason = f"the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl"
     planned = cli_runner("plan")
     assert planned.code == 3
     assert (
@@ -287,6 +287,24 @@ def test_an_older_checkout_says_that_newer_manifests_were_applied(cli_runner: Cl
         "they changed\n"
     )
     assert place.read().inventory.applied == newer
+
+
+def test_a_list_that_cannot_be_read_comes_before_all_headings(cli_runner: CliRunner, git: Repository) -> None:
+    """Below the heading of a group of projects it would be read as a problem of theirs."""
+    cli_runner.write(
+        "manifests/all.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        "spec: {milestones: {one: {}}}\n",
+    )
+    git.commit()
+    git.git("branch", INVENTORY_BRANCH)
+    assert cli_runner("plan").out == (
+        f"  ! the inventory cannot be read: the branch {INVENTORY_BRANCH} contains other files than inventory.jsonl; "
+        "name another `branch` under `inventory` in reconciler.yaml\n"
+        "4 projects                                                           (acme/api, acme/lib and 2 more)\n"
+        '  + milestone "one"     manifests/all.yaml:5\n'
+        "Plan: 4 to create, 1 problem. 4 writes to apply; 5 requests were made to plan.\n"
+    )
 
 
 def test_a_repository_that_git_refuses_is_not_taken_for_one_without_a_list(

@@ -314,8 +314,8 @@ def test_the_list_of_another_service_is_neither_used_nor_written(server: GitServ
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"README.md": b""}, "the branch reconciler/applied holds something else than inventory.jsonl"),
-        ({"inventory.jsonl": b"", "b": b""}, "the branch reconciler/applied holds something else than inventory.jsonl"),
+        ({"README.md": b""}, "the branch reconciler/applied contains other files than inventory.jsonl"),
+        ({"inventory.jsonl": b"", "b": b""}, "the branch reconciler/applied contains other files than inventory.jsonl"),
         ({"inventory.jsonl": b"\xff"}, "inventory.jsonl on the branch reconciler/applied is not UTF-8 text"),
     ],
 )

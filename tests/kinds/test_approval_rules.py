@@ -240,7 +240,7 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
         {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [2]},
         {"id": 8, "name": "b", "users": ["Eve"], "protected_branch_ids": [1, 2]},
     )
-    told = 'the approval rule "a" holds for all branches then'
+    told = 'the approval rule "a" applies to all branches then'
     gone = branches({"old": None})
     losses = [_losses(engine, gone, rules({"a": {}})), _losses(engine, gone, rules({"a": {"approvals_required": 2}}))]
     assert losses == [[told], [told]]
@@ -248,17 +248,17 @@ def test_a_plan_says_what_a_deleted_branch_makes_of_rules(engine: EngineDriver) 
     assert isinstance(update, Delete)
     *_, update = engine.plan(gone, rules({"a": {"approvals_required": 2}})).changes
     assert isinstance(update, Update)
-    assert "; ".join(sentences(update, "hint")) == "its branches are deleted: it holds for all branches then"
+    assert "; ".join(sentences(update, "hint")) == "its branches are deleted: it applies to all branches then"
     assert _widened(engine.plan(gone, rules({"a": {"approvals_required": 2}}))) == []
     assert _widened(engine.plan(gone, rules({"a": {}}))) == [("a", "; ".join(sentences(update, "hint")))]
     assert _widened(engine.plan(gone, rules({}))) == [("a", "; ".join(sentences(update, "hint")))]
     assert _widened(engine.plan(gone, rules({"a": None}))) == []
-    assert _losses(engine, gone) == ["each approval rule for it alone holds for all branches then"]
+    assert _losses(engine, gone) == ["each approval rule for it alone applies to all branches then"]
     assert _losses(engine, branches({"main": None}), rules({})) == []
     for kept in ("old", "nope"):
         plan = engine.plan(gone, rules({"a": {"branches": [kept], "approvals_required": 1}}))
         assert [f"{each.address.name}: {each.reason}" for each in plan.problems] == [
-            'old: is kept: without it the approval rule "a", whose branches are a problem here, holds for all branches then',
+            'old: is kept: without it the approval rule "a", whose branches are a problem here, applies to all branches then',
             'a: this plan deletes "old"' if kept == "old" else 'a: no rule in protected_branches has the name "nope"',
         ]
         assert [change.address.name for change in plan.changes] == ["a"]
@@ -271,9 +271,9 @@ def test_a_plan_says_what_a_branch_of_the_top_level_group_that_is_deleted_makes_
     service(engine, {"id": 7, "name": "a", "users": ["Eve"], "protected_branch_ids": [9]}, {"id": 8, "name": "b"})
     gone = section("protected_branches", {"stable": None}, ACME)
     plan = engine.plan(gone, rules({"a": {}}))
-    assert _widened(plan) == [("a", "its branches are deleted: it holds for all branches then")]
+    assert _widened(plan) == [("a", "its branches are deleted: it applies to all branches then")]
     assert [sentences(change, "loss")[1:] for change in plan.changes if isinstance(change, Delete)] == [
-        ("each approval rule for it alone holds for all branches then",)
+        ("each approval rule for it alone applies to all branches then",)
     ]
     assert engine.problems(gone, rules({"b": {"branches": ["stable"]}})) == [
         'approval rule.branches: this plan deletes "stable"'
@@ -290,7 +290,7 @@ def test_a_branch_of_the_top_level_group_is_kept_for_a_rule_that_is_declared_for
     wanted = rules({"a": {"branches": ["stable"]}}), rules({"any_approver": {"approvals_required": 1}}, LIB)
     plan = engine.plan(section("protected_branches", more, ACME), section("milestones", {}, ACME), *wanted)
     assert [f"{each.address.target}, {each.address.name}: {each.reason}" for each in plan.problems] == [
-        'group acme, stable: is kept: without it the approval rule "a", whose branches are a problem here, holds for '
+        'group acme, stable: is kept: without it the approval rule "a", whose branches are a problem here, applies to '
         "all branches then (project acme/api)",
         'project acme/api, a: this plan deletes "stable"',
     ]
@@ -315,9 +315,9 @@ def test_a_plan_shows_a_rule_that_a_deleted_branch_widens(cli_runner: CliRunner)
     cli_runner.project("{protected_branches: {old: null}, approval_rules: {}}")
     assert cli_runner("plan").out == PLANNED
     assert 'approval rule "a"' not in cli_runner("plan --quiet").out
-    widened = "of project acme/api: its branches are deleted: it holds for all branches then"
+    widened = "of project acme/api: its branches are deleted: it applies to all branches then"
     assert f'**`approval rule "a" {widened}`**\n' in cli_runner("plan --format markdown").out
-    assert "its branches are deleted: it holds for all branches then</p>" in cli_runner("plan --format html").out
+    assert "its branches are deleted: it applies to all branches then</p>" in cli_runner("plan --format html").out
     repository(cli_runner.folder).commit()
     cli_runner.project("{protected_branches: {old: null, new: {}}, approval_rules: {}}")
     change = cli_runner("plan --since HEAD --only-change --no-inventory").out
@@ -348,7 +348,7 @@ def test_a_renamed_branch_takes_its_rules_along_if_they_say_so(engine: EngineDri
     renamed = branches({"new": {"renamed_from": "old"}})
     (update,) = engine.plan(renamed, rules({"a": {}})).changes
     assert isinstance(update, Update)
-    assert "; ".join(sentences(update, "hint")) == 'the approval rule "a" holds for all branches then'
+    assert "; ".join(sentences(update, "hint")) == 'the approval rule "a" applies to all branches then'
     both = renamed, rules({"a": {"branches": ["new"]}})
     update, _ = engine.plan(*both).changes
     assert isinstance(update, Update)
@@ -630,7 +630,7 @@ project acme/api
   - protected branch "old"                    loosens     manifests/project.yaml:4
 All else:
 project acme/api
-  ~ approval rule "a"                         its branches are deleted: it holds for all branches then
+  ~ approval rule "a"                         its branches are deleted: it applies to all branches then
 Plan: 1 to delete, 1 loosening, 1 unmanaged. 1 write to apply; 3 requests were made to plan.
 """
 

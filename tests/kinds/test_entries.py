@@ -279,7 +279,10 @@ def test_a_problem_that_follows_from_another_says_so(cli_runner: CliRunner) -> N
         'approval_rules: {a: {approvals_required: 1, users: [bob], branches: ["release/*"]}}}'
     )
     done = cli_runner("plan")
-    assert '"release/*" cannot be created in protected_branches, for a problem of its own; solve that one' in done.out
+    assert (
+        '"release/*" cannot be created in protected_branches, because of a problem of its own; solve that one'
+        in done.out
+    )
     assert "declare it there" not in done.out
     narrowed = cli_runner("plan --section approval_rules")
     assert (
@@ -305,7 +308,7 @@ def test_members_who_were_added_a_moment_ago_are_tried_once_more(engine: EngineD
     outcomes = engine.apply(engine.plan(*NEW_MEMBER))
     assert failures(outcomes) == []
     told = {(o.change.address.name, o.reason) for target in outcomes for o in target.outcomes if o.reason}
-    words = "at the second try, since members who were added a moment ago are known by now"
+    words = "at the second attempt, since the service knows new members after a moment"
     assert told == {(name, words) for name in ("main", "v*", "a")}
     rule = "approval_rules/8"
     assert [line.split(" {")[0].replace(PROJECT, "") for line in engine.writes()][-6:] == [

@@ -154,8 +154,8 @@ def test_a_child_of_what_could_not_be_created_is_not_created(engine: EngineDrive
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"New": {"parent": "Nowhere"}}, 'no epic "Nowhere" is there, and this plan creates none before this one'),
-        ({"Child": {"parent": "Nowhere"}}, 'no epic "Nowhere" is there, and this plan creates none before this one'),
+        ({"New": {"parent": "Nowhere"}}, 'no epic "Nowhere" exists, and this plan does not create one first'),
+        ({"Child": {"parent": "Nowhere"}}, 'no epic "Nowhere" exists, and this plan does not create one first'),
         ({"Child": {"parent": "Twice"}}, '2 objects have the name "Twice" (IDs 52, 53); expected one'),
         ({"Child": {"parent": "Other"}, "Other": None}, 'this plan deletes the epic "Other"'),
         ({"Child": {"labels": ["knwon", "known"]}}, 'unknown name "knwon"'),
@@ -244,7 +244,7 @@ def test_dates_that_only_editors_see_are_a_problem_for_others(engine: EngineDriv
         group_in(state)["members"][1]["role"] = "guest"
     with speaking_with(engine, "bob-token"):
         assert engine.problems(wanted({"Roadmap": {"start_date": "2027-02-01"}})) == [
-            "epic.start_date: only who may edit epics is shown this: make the token's owner a Planner"
+            "epic.start_date: only users who may edit epics can see this: make the token's owner a Planner"
         ]
 
 

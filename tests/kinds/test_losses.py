@@ -24,7 +24,7 @@ INSTANCE = Target(Level.INSTANCE)
 OURS = "6be9f1a2c4e84a0c9b"
 
 JOBS = "lose access with their job token, unless the limit is off or"
-USELESS = "its value starts no more pipelines, and does not come back"
+USELESS = "its value no longer starts pipelines, and cannot be restored"
 
 LOST: Mapping[str, tuple[Target, Any, list[dict[str, Any]], list[str]]] = {
     "milestones": (
@@ -68,7 +68,7 @@ LOST: Mapping[str, tuple[Target, Any, list[dict[str, Any]], list[str]]] = {
         API,
         {"count": 0},
         [{"id": 1, "place": "1", "sentry_dsn": "https://k@h/1"}],
-        ["applications that report errors to its address are refused, and the address does not come back"],
+        ["applications that report errors to its address are refused, and the address cannot be restored"],
     ),
     "epics": (
         ACME,
@@ -133,7 +133,7 @@ def test_a_kind_that_says_only_what_does_not_come_back_says_that() -> None:
     part = Collection("milestones", kind.parts[0].model, title="milestone", deletion=Deletion(lost="its comments"))
     entry = {"id": 1, "title": "a", "description": None, "state": "active"}
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
-    assert sentences(change, "loss") == ("does not come back: its comments",)
+    assert sentences(change, "loss") == ("cannot be restored: its comments",)
     part = replace(part, deletion=Deletion())
     (change,) = planned(replace(kind, parts=(part,)), part, API, {"a": None}, [entry])
     assert sentences(change, "loss") == ()

@@ -231,7 +231,7 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
     wanted = section("milestones", {" 1.0": {}, "1.1": {}, "2.0": {"renamed_from": "old"}}, prune=True)
     plan = engine.plan(wanted)
     assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1", PROJECT]
-    reason = "has one of this name, which no other below it may have; leave it out here, or choose another name"
+    reason = "already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name"
     assert [f"{each.address.name}: {each.reason}; {each.fix}" for each in plan.problems] == [
         f" 1.0: {group} {reason}",
         f"2.0: {group} {reason}",
@@ -260,7 +260,7 @@ def test_a_title_is_another_where_the_service_keeps_the_difference(engine: Engin
     put(engine, {"id": 1, "title": "\u00a01.0"}, {"id": 2, "title": "rc"}, {"id": 3, "title": "2.0"})
     wanted = section("milestones", {"1.0": {}, "RC": {}, "\t2.0\n": {}})
     hints = {change.address.name: "; ".join(sentences(change, "hint")) for change in engine.plan(wanted).changes}
-    alike = "is there: another name, since it differs in blanks, capitals or characters that look alike"
+    alike = "is there: but is another name: it differs in blanks, capitals or characters that look alike"
     assert hints == {"1.0": f"'\\xa01.0' {alike}", "RC": f"'rc' {alike}"}
     engine.step(wanted)
     assert titles(engine) == ["\u00a01.0", "rc", "2.0", "1.0", "RC"]

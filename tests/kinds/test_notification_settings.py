@@ -259,7 +259,7 @@ def test_a_primary_address_that_is_not_told_is_no_obstacle_to_the_rest() -> None
     found = read_part(Nobody(), SETTINGS, USER, {"notification_email": None})
     assert isinstance(found, LiveRecord)
     assert found.read_only == {
-        "notification_email": "null is the primary address, which this server does not tell: write the address instead "
+        "notification_email": "null is the primary address, which this server does not show: write the address instead "
         "(GET user: the response has no email)"
     }
     alone = read_part(Nobody(), SETTINGS, USER, {"level": "watch"})

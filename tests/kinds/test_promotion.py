@@ -167,16 +167,19 @@ def test_a_title_that_others_have_is_a_problem_and_nothing_is_written(engine: En
         ),
         section("milestones", {"top": {}, "deep": {"promote": True}}, TOOLS),
     )
-    below, another = "which no group above it may have", "leave it out here, or choose another name"
+    below, another = (
+        "which must be unique in a group and everything below it",
+        "leave it out here, or choose another name",
+    )
     promote = "declare `promote: true` to make it the group's, or choose another name"
     assert told(plan) == [
-        f"group acme both: project acme/tools/cli has one of this name, {below}; {another}",
-        f"group acme deep: project acme/tools/cli has one of this name, {below}; {another}",
-        f"group acme direct: project acme/api (and 2 more) has one of this name, {below}; {promote}",
-        f"group acme sub: group acme/tools has one of this name, {below}; {another}",
+        f"group acme both: project acme/tools/cli already uses this name, {below}; {another}",
+        f"group acme deep: project acme/tools/cli already uses this name, {below}; {another}",
+        f"group acme direct: project acme/api (and 2 more) already uses this name, {below}; {promote}",
+        f"group acme sub: group acme/tools already uses this name, {below}; {another}",
         "group acme dated: due_date must be after start_date, which is 2026-03-01; ",
-        f"group acme renamed: project acme/api has one of this name, {below}; {promote}",
-        f"group acme/tools top: group acme has one of this name, which no other below it may have; {another}",
+        f"group acme renamed: project acme/api already uses this name, {below}; {promote}",
+        f"group acme/tools top: group acme already uses this name, {below}; {another}",
     ]
     assert [(each.address.target, each.address.name) for each in plan.changes] == [(TOOLS, "deep")]
 
@@ -189,7 +192,7 @@ def test_what_a_plan_gives_the_group_no_target_below_may_declare(engine: EngineD
         section("milestones", {"1.0": {}, "new": {"state": "closed"}, "newer": {}, "gone": None, "own": {}}),
         section("milestones", {"new": {}}, CLI),
     )
-    reason = "group acme gets one of this name in this plan, which no other below it may have; "
+    reason = "this plan uses the name in group acme, and it must be unique in a group and everything below it; "
     reason += "leave it out here, or choose another name"
     assert told(plan) == [
         f"group acme/tools new: {reason}",
@@ -229,7 +232,7 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
         ("2.0", "update"),
     ]
     assert told(plan) == [
-        "group acme 2.0: project acme/api has one of this name, which no group above it may have; an exception holds back "
+        "group acme 2.0: project acme/api already uses this name, which must be unique in a group and everything below it; an exception holds back "
         "promote: except the whole object, or end the exception"
     ]
 
@@ -260,7 +263,7 @@ def test_a_plan_is_stale_once_others_have_the_title_or_somebody_has_promoted_it(
         ada.send(Request("POST", "projects/100/milestones/6/promote"))
         ada.send(Request("POST", "projects/102/milestones", {"title": "4.0"}))
     assert failures(engine.apply(tree(saved), recheck=True)) == [
-        "stale: milestone 4.0: it cannot be planned: project acme/web has one of this name, which no group above it may have",
+        "stale: milestone 4.0: it cannot be planned: project acme/web already uses this name, which must be unique in a group and everything below it",
         "stale: milestone 1.0: it has changed since the plan was made: places below: + project acme/lib",
     ]  # 2.0 is as wanted
     assert titles(engine)["acme"] == ["2.0", "3.0"]

@@ -374,20 +374,20 @@ def test_what_names_the_rule_of_another_run_names_this_run_s_before_that_one_goe
             API,
             {1: "main"},
             [{"kind": "status", "status": 403, "method": "DELETE"}],
-            f", for the other could not be deleted: DELETE {RULES}/main: 403 Forbidden",
+            f", because the other could not be deleted: DELETE {RULES}/main: 403 Forbidden",
         ),
         (
             API,
             {1: "main"},
             [{"kind": "status", "status": 500, "method": "GET", "match": "approval_rules", "times": 99}],
-            f", for the other could not be deleted: GET {RULES.replace('protected_branches', 'approval_rules')}: "
+            f", because the other could not be deleted: GET {RULES.replace('protected_branches', 'approval_rules')}: "
             "500 Internal Server Error",
         ),
         (
             ACME,
             {1: "main"},
             [{"kind": "status", "status": 403, "method": "GET", "match": "groups/acme/projects"}],
-            ", for the other could not be deleted: GET groups/acme/projects: 403 Forbidden",
+            ", because the other could not be deleted: GET groups/acme/projects: 403 Forbidden",
         ),
     ],
     ids=[
@@ -666,7 +666,7 @@ def test_a_rule_that_only_others_may_change_is_a_problem_of_the_plan(engine: Eng
     assert engine.problems(branches({"same": None})) == [f"protected branch.None: {reason.replace('eve, max', 'eve')}"]
     assert engine.problems(branches({"same": {}})) == []
     assert "GET user" not in engine.requests()
-    told = "allowed_to_unprotect names administrators, and this token is none of theirs: the service may refuse it"
+    told = "allowed_to_unprotect names administrators, and this token does not belong to one: the service may refuse it"
     hints = {
         change.address.name: "; ".join(sentences(change, "hint"))
         for change in plan.changes

@@ -237,7 +237,7 @@ def test_a_rule_of_which_a_newer_service_shows_more_is_not_put_back_as_another(e
             engine.sandbox.set_faults([{"kind": "status", "status": 422, "method": "POST", "nth": 2}])
             (failed,) = failures(list(apply_plan(plan, client, KINDS, ApplyOptions())))
     assert failed.endswith(
-        "; the old one cannot be put back, for this version does not know what it held; "
+        "; the old one cannot be put back, because this version does not know its values; "
         'protected tag "v1***" protects meanwhile'
     )
     assert rules(engine) == {"v1***": [0]}

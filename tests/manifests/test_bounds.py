@@ -25,7 +25,7 @@ def test_a_part_of_a_path_has_a_bound(folder: Folder) -> None:
 def test_text_that_grows_by_placeholders_has_a_bound_in_each_target(folder: Folder) -> None:
     path = "/".join(["a" * 255] * 20)
     long, short = ('"' + "{path}" * times + '"' for times in (1025, 1024))
-    over = "the placeholders of this document come to more than 5 MiB: use fewer"
+    over = "the placeholders of this document expand to more than 5 MiB: use fewer"
     folder.write(
         a_yaml=MANIFEST % ("Project", f"path: {path}", long) + "create: {name: '{path}'}\n",
         b_yaml=MANIFEST % ("Profile", "name: base", long),
@@ -43,7 +43,7 @@ def test_text_that_grows_by_aliases_has_a_bound(folder: Folder) -> None:
         aliases = "".join(f"  - *x  # {number}\n" for number in range(4000))
         folder.put("a.yaml", f"kind: Project\nshared: {text}\nother:\n{aliases}")
         faults = first_lines(folder.faults())
-        assert faults == [f"a.yaml:{line}:5: the aliases stand for more than 5 MiB of text"]
+        assert faults == [f"a.yaml:{line}:5: the aliases expand to more than 5 MiB of text"]
     folder.put("a.yaml", MANIFEST % ("Project", "path: acme/api, labels: {a: &x x, b: *x}", "*x"))
     assert len(folder.read().desired.targets) == 1
 

@@ -210,7 +210,7 @@ def test_a_variable_with_a_token_of_ours_is_sent_to_nobody(
     for name in ("RECONCILER_NOTE_TOKEN", "MINE", "OTHERS"):
         source = f"  import: {{github: {{repo_id: 1, token_env: {name}}}}}\n"
         cli_runner.write(f"manifests/{name}.yaml", manifest % name.lower() + source)
-    refused = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
+    refused = "holds a token of reconciler, and would be sent to another service: use a variable for the import alone"
     for command in ("validate", "plan"):
         done = cli_runner(command)
         assert done.code == 1

@@ -84,18 +84,18 @@ FAULTS = {
     ),
     "a large range": (
         "{% for i in range(1000000000000) %}x{% endfor %}",
-        "range() comes to more than 1,000,000 numbers",
+        "range() gives more than 1,000,000 numbers",
     ),
     "many ranges": (
         "{% for i in range(9000) %}{% for j in range(9000) %}{% endfor %}{% endfor %}",
-        "range() comes to more than 1,000,000 numbers",
+        "range() gives more than 1,000,000 numbers",
     ),
     "output without end": (
         "{% for i in range(900) %}{% for j in range(900) %}0123456789{% endfor %}{% endfor %}",
         "t.yaml.j2: renders to more than 5 MiB",
     ),
-    "a long text": ("{{ 'x' * 10000000000 }}", "`*` comes to more than 5,242,880 characters"),
-    "a long text the other way round": ("{{ 10000000000 * [1] }}", "`*` comes to more than 5,242,880 characters"),
+    "a long text": ("{{ 'x' * 10000000000 }}", "`*` gives more than 5,242,880 characters"),
+    "a long text the other way round": ("{{ 10000000000 * [1] }}", "`*` gives more than 5,242,880 characters"),
     "a large number": ("{{ 9 ** (9 ** 9) }}", "`**` takes whole numbers, and an exponent from 0 to 64"),
     "a wide field": ("{{ '%999999999d' % 1 }}", "`%` is for numbers: use the filter `format` for text"),
     "an exception": ("{{ 1 / 0 }}", "division by zero\n    {{ 1 / 0 }}\n    ^"),
@@ -204,7 +204,7 @@ def test_the_value_of_an_environment_variable_is_never_shown(folder: Folder, mon
 def test_text_that_yaml_cannot_hold(folder: Folder) -> None:
     folder.put("t.yaml.j2", "a: {{ text }}")
     said = folder.faults(values={"text": "\ud800\x1b"})
-    assert said.splitlines()[0].startswith("t.yaml.j2:1:4: the character U+D800 may not stand in YAML: leave it out")
+    assert said.splitlines()[0].startswith("t.yaml.j2:1:4: the character U+D800 is not allowed in YAML: leave it out")
     assert "\x1b" not in said
 
 

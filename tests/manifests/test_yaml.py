@@ -87,7 +87,7 @@ FLAWS = {
     "a: !!seq {}": "1:4 unknown tag `!!seq`: manifests are plain YAML, leave the tag out",
     "a: !x []": "1:4 unknown tag `!x`: manifests are plain YAML, leave the tag out",
     "a: !x!y z": "1:4 unknown tag: manifests are plain YAML, leave the tag out",
-    "a: &x [*x]": "1:8 the alias `*x` stands within what it stands for",
+    "a: &x [*x]": "1:8 the alias `*x` is part of the value that it stands for",
     "a: *x": "1:4 the alias `*x` has no anchor `&x` before it",
     "a: &x 1\n---\nb: *x": "3:4 the alias `*x` has no anchor `&x` before it",
     "a: " + "1" * 301: "1:4 a number of more than 300 characters: quote it if it is meant as text",
@@ -104,28 +104,28 @@ FLAWS = {
     "a: [": "1:5 a value is missing here, or a bracket is not closed",
     "a: {b: c": "1:9 the mapping begun on line 1 is not closed: `}` is missing, or a comma",
     "- [a\nb: 1": "2:2 the list begun on line 1 is not closed: `]` is missing, or a comma",
-    "a: b: c": "1:5 a colon may not stand here: quote the text it is in, or check the indentation",
+    "a: b: c": "1:5 a colon is not allowed here: quote the text it is in, or check the indentation",
     "a:\n\t- b": "2:1 a tab may not indent: use spaces",
     "a: @x": "1:4 a value may not begin with @ : quote it",
     "- a\nb: c": "2:1 an entry `- ...` was expected here: check the indentation of the list begun on line 1",
     "a: 'x": "1:6 the quoted text begun on line 1 is not closed",
     'a: "x\n---\n': "2:1 the quoted text begun on line 1 is not closed",
-    'a: "\\q"': "1:5 there is no such escape: use single quotes, or write `\\\\` for a backslash",
+    'a: "\\q"': "1:5 unknown escape: use single quotes, or write `\\\\` for a backslash",
     'a: "\\xzz"': "1:7 this escape needs more hexadecimal digits",
-    'a: "\\ud800"': "1:7 this escape stands for no character",
+    'a: "\\ud800"': "1:7 this escape is not a character",
     "%YAML 2.0\n---\na": "1:1 manifests are YAML 1.2: leave the %YAML line out",
     "%FOO\n---\na": "1:5 `%` begins a directive: quote the text if it is meant as text",
     "a: *": "1:5 `*` begins an alias: quote the text if it is meant as text",
     "a: & b": "1:5 `&` begins an anchor: quote the text if it is meant as text",
-    "a: 1\n...\nb: 1": "3:1 this does not belong to what stands before it: check the indentation",
+    "a: 1\n...\nb: 1": "3:1 this does not continue what is before it: check the indentation",
     "a: 1\nb": "2:2 a key needs a colon and a space behind it; or check the indentation",
     "a: >x\n b": "1:5 text behind `|` or `>` begins on the next line",
     "a:\n  b: 1\n c: 2": "3:2 a key and a colon were expected here: "
     "check the indentation of the mapping begun on line 1",
-    "a: - b": "1:4 a list entry `- ...` may not stand here: put it on its own line",
-    "ä: \x1b": "1:4 the character U+001B may not stand in YAML: leave it out",
-    "a: \r\n- \x07": "2:3 the character U+0007 may not stand in YAML: leave it out",
-    "a: \ud800": "1:4 the character U+D800 may not stand in YAML: leave it out",
+    "a: - b": "1:4 a list entry `- ...` is not allowed here: put it on its own line",
+    "ä: \x1b": "1:4 the character U+001B is not allowed in YAML: leave it out",
+    "a: \r\n- \x07": "2:3 the character U+0007 is not allowed in YAML: leave it out",
+    "a: \ud800": "1:4 the character U+D800 is not allowed in YAML: leave it out",
     "%TAG ! tag:x,2000:\n%TAG ! tag:y,2000:\n---\na": "2:1 not YAML: found duplicate %TAG directive",
 }
 
@@ -206,7 +206,7 @@ def test_a_billion_laughs_are_refused_before_they_are_built() -> None:
     lines += [f"a{n}: &a{n} [" + ", ".join([f"*a{n - 1}"] * 10) + "]" for n in range(1, 10)]
     found = read_all("\n".join(lines))
     assert [(error.line, error.message) for error in found.errors] == [
-        (4, "the aliases stand for more than 10,000 values")
+        (4, "the aliases expand to more than 10,000 values")
     ]
 
 
@@ -308,4 +308,4 @@ def test_without_libyaml_everything_is_read_thoroughly() -> None:
     assert read_plain("a: 1") is None
     assert read_all("a: [1, {b: null}]").roots[0].value == {"a": [1, {"b": None}]}
     assert read_all("[" * 30_000).errors[0].message == "nested more than 64 deep"
-    assert read_all('a: "\\ud800"').errors[0].message == "an escape in this text stands for no character"
+    assert read_all('a: "\\ud800"').errors[0].message == "an escape in this text is not a character"

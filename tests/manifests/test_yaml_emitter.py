@@ -33,8 +33,8 @@ def test_one_mapping_is_read(text: str, expected: object, folder: Folder) -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("- 1", "values.yaml: holds something else than one mapping of names to values"),
-        ("a: 1\n---\nb: 1", "values.yaml: holds something else than one mapping of names to values"),
+        ("- 1", "values.yaml: must hold one mapping of names to values"),
+        ("a: 1\n---\nb: 1", "values.yaml: must hold one mapping of names to values"),
         ("a: 1\na: 2", "values.yaml:2:1: `a` is given twice; first on line 1, column 1\n    a: 2\n    ^"),
         ("\0", "values.yaml: is not text: it holds null bytes"),
     ],
@@ -108,7 +108,7 @@ def test_brackets_have_no_spaces_before_them() -> None:
 def test_half_of_a_character_is_written_as_an_escape_that_is_refused() -> None:
     written = write_yaml([{"a": "\ud800"}])
     assert written == 'a: "\\uD800"\n'
-    assert [error.message for error in read_positions(written).errors] == ["this escape stands for no character"]
+    assert [error.message for error in read_positions(written).errors] == ["this escape is not a character"]
 
 
 def test_a_key_that_no_parser_would_find_before_its_colon_follows_a_question_mark() -> None:

@@ -47,7 +47,7 @@ SINGULAR = {
 LOSSES = {
     "job_token_scope": ("its CI jobs lose access with their job token",),
     "milestones": ("its issues and merge requests lose it; the service does not report how many these are",),
-    "trigger_tokens": ("last used 2025-03-04", "its value starts no more pipelines, and does not come back"),
+    "trigger_tokens": ("last used 2025-03-04", "its value no longer starts pipelines, and cannot be restored"),
 }
 """What is lost with an object of a section, as the kinds say it."""
 

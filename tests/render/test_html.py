@@ -126,7 +126,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [0],
             "losses": [
                 "no use of it is recorded",
-                "its value starts no more pipelines, and does not come back",
+                "its value no longer starts pipelines, and cannot be restored",
             ],
             "requests": "DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
             "rows": [[0, 0, 0, 0, 0, 0]],
@@ -335,7 +335,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "deleted": "1",
         "created": "0",
         "updated": "1",
-        "unmanaged": "1",
+        "unmanaged": "3",
     }
     assert [card["title"] for card in cards_of(page)] == [
         'Create milestone "2026.12"',
@@ -343,7 +343,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
         'Deleted trigger token "legacy-integration"',
         'Updated milestone "2026.11"',
-        "1 unmanaged milestone",
+        "3 unmanaged milestones",
     ]
 
 
@@ -605,7 +605,7 @@ def test_a_creation_says_what_the_service_will_not_restore() -> None:
         "milestones", 0, (Create(address, {"state": "active"}, (), notes=noted(hint="none of its issues <b>")),)
     )
     (card,) = cards_of(render_plan(saved_plan(Plan((target_plan(API, (section,)),))), "html"))
-    assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
+    assert card["fields"] == [["state", None, "active"], ["note", None, "none of its issues <b>"]]
 
 
 def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:

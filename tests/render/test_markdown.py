@@ -61,7 +61,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 +     state: closed
 - trigger token "legacy-integration"
 -     no use of it is recorded
--     its value starts no more pipelines, and does not come back
+-     its value no longer starts pipelines, and cannot be restored
 ```
 
 </details>
@@ -121,7 +121,7 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 +     state: closed
 - trigger token "legacy-integration"
 -     no use of it is recorded
--     its value starts no more pipelines, and does not come back
+-     its value no longer starts pipelines, and cannot be restored
 ```
 
 </details>
@@ -361,8 +361,11 @@ def test_groups_are_in_the_order_of_the_plan() -> None:
 
 def test_of_many_objects_that_hold_for_more_five_are_named() -> None:
     at = [Address(API, "approval_rules", "approval_rules", "approval rule", f"r{number}") for number in range(7)]
-    widened = [Finding(address, "widened", "it holds for all branches then") for address in at]
+    widened = [Finding(address, "widened", "it applies to all branches then") for address in at]
     plans = (with_findings(EMPTY, *widened[:number]) for number in (5, 6, 7))
     first, second, third = ([*widening_notes(plan)] for plan in plans)
-    assert first[4:] == ['approval rule "r4" of project acme/payments/api: it holds for all branches then']
-    assert (second[5:], third[5:]) == (["1 more object holds for more then"], ["2 more objects hold for more then"])
+    assert first[4:] == ['approval rule "r4" of project acme/payments/api: it applies to all branches then']
+    assert (second[5:], third[5:]) == (
+        ["1 more object will apply more widely"],
+        ["2 more objects will apply more widely"],
+    )

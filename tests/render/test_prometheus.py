@@ -67,6 +67,20 @@ reconciler_plan_changes{level="project",group="acme",section="milestones",action
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="create"} 0
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="delete"} 1
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="update"} 0
+# HELP reconciler_plan_protection_changes Differences by their effect on protection; loosened and tightened: by somebody, on the service.
+# TYPE reconciler_plan_protection_changes gauge
+reconciler_plan_protection_changes{level="project",group="acme",section="approval_settings",effect="loosened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="approval_settings",effect="loosens"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="approval_settings",effect="tightened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="approval_settings",effect="tightens"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="milestones",effect="loosened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="milestones",effect="loosens"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="milestones",effect="tightened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="milestones",effect="tightens"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="trigger_tokens",effect="loosened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="trigger_tokens",effect="loosens"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="trigger_tokens",effect="tightened"} 0
+reconciler_plan_protection_changes{level="project",group="acme",section="trigger_tokens",effect="tightens"} 0
 # HELP reconciler_plan_problems Declared settings that cannot be planned.
 # TYPE reconciler_plan_problems gauge
 reconciler_plan_problems{level="project",group="acme",section="approval_settings"} 1

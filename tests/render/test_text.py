@@ -58,7 +58,7 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31\n"
         '  - trigger token "legacy-integration"\n'
         "      no use of it is recorded\n"
-        "      its value starts no more pipelines, and does not come back\n"
+        "      its value no longer starts pipelines, and cannot be restored\n"
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71\n"
         "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
         '  ? milestone "Someday" is unmanaged          ID 32\n'
@@ -195,7 +195,7 @@ def test_colour_repeats_what_the_markers_say() -> None:
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31",
         '  \x1b[31m- trigger token "legacy-integration"\x1b[0m',
         "      no use of it is recorded",
-        "      its value starts no more pipelines, and does not come back",
+        "      its value no longer starts pipelines, and cannot be restored",
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
         "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\x1b[0m",
         '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m          ID 32',

@@ -197,6 +197,29 @@ def test_a_first_branch_becomes_the_default_one_of_an_empty_project(acme: Sandbo
     assert [rule["name"] for rule in acme.ask(f"GET {url}/protected_branches")[1]] == ["trunk"]
 
 
+def test_another_branch_becomes_the_default_one_and_no_rule_changes(acme: SandboxClient) -> None:
+    made = acme.ask("POST /projects", {"name": "begun", "namespace_id": 10, "initialize_with_readme": True})[1]
+    url = f"/projects/{made['id']}"
+    actions = [{"action": "create", "file_path": "a"}]
+    commit = {"branch": "trunk", "start_branch": "main", "commit_message": "x", "actions": actions}
+    assert acme.ask(f"POST {url}/repository/commits", commit)[0] == 201
+    for branch in ("nowhere", ""):
+        message = f"Could not change HEAD: branch '{branch}' does not exist"
+        assert acme.ask(f"PUT {url}", {"default_branch": branch}) == (400, {"message": {"base": [message]}})
+    for sent, shown in (("trunk", "trunk"), (None, "trunk"), ("main", "main"), ("trunk", "trunk")):
+        status, changed = acme.ask(f"PUT {url}", {"default_branch": sent})
+        assert (status, changed["default_branch"]) == (200, shown)
+    assert [rule["name"] for rule in acme.ask(f"GET {url}/protected_branches")[1]] == ["main"]
+
+
+def test_any_branch_may_be_the_default_one_where_the_state_has_no_commits(acme: SandboxClient) -> None:
+    assert acme.ask("PUT /projects/100", {"default_branch": "next"}, user="dev")[0] == 403
+    assert acme.ask("PUT /projects/100", {"default_branch": "next"})[1]["default_branch"] == "next"
+    made = acme.ask("POST /projects", {"name": "empty", "namespace_id": 10})[1]
+    status, answer = acme.ask(f"PUT /projects/{made['id']}", {"default_branch": "abc"})
+    assert (status, answer) == (400, {"message": {"base": ["Could not change HEAD: branch 'abc' does not exist"]}})
+
+
 def test_guests_of_a_private_project_do_not_see_its_default_branch(acme: SandboxClient) -> None:
     seen = []
     for user in ("gus", "pia", "dev", "root"):

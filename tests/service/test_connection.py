@@ -645,7 +645,7 @@ def test_a_file_that_changes_while_it_is_sent_is_never_followed_by_what_looks_li
     with canned(answer("201 Created", "{}")) as server, connected(server.api_url) as client:
         with pytest.raises(AnswerLost) as raised:
             client.send(Request("POST", "x", {}), file=Growing(b"the first", then))
-    assert raised.value.reason == "the response was lost: the file has changed while it was sent"
+    assert raised.value.reason == "the response was lost: the file changed while it was being sent"
 
 
 def test_an_answer_that_comes_before_a_large_file_is_sent_counts_and_ends_the_connection() -> None:

@@ -181,7 +181,7 @@ def test_a_branch_rule_stays_as_long_as_an_approval_rule_names_it(
         plan = engine.plan(*wanted)
         sandbox.set_faults([{"kind": "status", "status": 403, "method": "PUT", "match": "approval_rules"}])
         undone = failures(engine.apply(plan))
-        assert f'{end}: the approval rule "QA" still names it, for it was not updated' in undone
+        assert f'{end}: the approval rule "QA" still names it, because it was not updated' in undone
         assert len(undone) == 2
         assert not holds_for_all(sandbox)
         sandbox.set_faults([])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.cli.held_journal import held_journal
+from reconciler.cli.journaling import open_journal
 from reconciler.engine.apply import ApplyOptions, Stop, apply_plan
 from reconciler.engine.apply.sinks import TokenFile
 from reconciler.engine.plan import draw_plan
@@ -127,7 +127,7 @@ class Rotation:
             file = self.folder / "journal" if self.journal else None
             with (
                 Mortal(self.sandbox.api_url, fate, clock) as client,
-                held_journal(file, client, KINDS, deliver) as journal,
+                open_journal(file, client, KINDS, deliver) as journal,
             ):
                 plan = draw_plan(WANTED, client, KINDS)
                 with journal.run(client.api_url, "digest"):

@@ -39,7 +39,7 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Resource, Wanted
-from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Section, Unreadable
+from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Recorded, Section, Unreadable
 from reconciler.model.targets import Key
 
 PLAN_WAS_EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
@@ -53,11 +53,10 @@ NEVER = timedelta.max
 BY_A_PLAN = "the saved plan"
 """A placeholder for the commit that declared a deleted object last."""
 
-Absences = Mapping[PartAddress, Mapping[int, str]]
-"""See `LiveState.absences`."""
 
-
-def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -> tuple[Section, Absences]:
+def as_declared(
+    changes: Iterable[Change], reread_parts: Reread, kinds: Kinds
+) -> tuple[Section, Mapping[PartAddress, Recorded]]:
     """Return a section that declares the results of its changes, and the objects that they delete.
 
     Args:
@@ -67,7 +66,7 @@ def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -
     """
     wanted: dict[str, Wanted] = {}
     objects: dict[str, dict[Key, Resource | None]] = {}
-    absences: dict[PartAddress, dict[int, str]] = {}
+    let_go: dict[PartAddress, dict[int, str]] = {}
     for change in changes:
         address = change.address
         part = kinds[address.section].part(address.part)
@@ -78,14 +77,15 @@ def as_declared(changes: Iterable[Change], reread_parts: Reread, kinds: Kinds) -
         if not isinstance(change, Delete):
             items[address.name] = _resource(change, part, reread_parts)
         elif change.successor_id is None:
-            absences.setdefault((address.target, address.section, address.part), {})[change.read.id or 0] = BY_A_PLAN
+            let_go.setdefault((address.target, address.section, address.part), {})[change.read.id or 0] = BY_A_PLAN
         else:  # only what is declared has a successor
             items.setdefault(address.name, _rotated(part.model.model_construct(), NEVER))
     for name, items in objects.items():
         part = kinds[address.section].part(name)
         wanted[name] = {**_in_order(part, changes, reread_parts[address.section, name]), **items}
     at_least = {change.address.name: minimums for change in changes if (minimums := minimums_of(change))}
-    return Section(address.target, address.section, wanted, at_least=at_least), absences
+    recorded = {place: Recorded(ids) for place, ids in let_go.items()}
+    return Section(address.target, address.section, wanted, at_least=at_least), recorded
 
 
 def _in_order(
@@ -214,12 +214,12 @@ def planned_again(
         answer_to: returns the answer to a lookup.
         earlier_changes: the changes of earlier sections.
     """
-    section, absences = as_declared(changes, reread_parts, kinds)
+    section, recorded = as_declared(changes, reread_parts, kinds)
     parts: dict[PartAddress, LivePart] = {}
     for name in section.wanted:
         part = reread_parts[section.kind, name]
         parts[section.target, section.kind, name] = part if isinstance(part, Unreadable) else part.live
-    state = LiveState(parts, {}, absences=absences)
+    state = LiveState(parts, {}, recorded=recorded)
     while True:
         planned = plan_section(section, state, kinds, earlier=Earlier(changes=earlier_changes))
         if not planned.lookups:

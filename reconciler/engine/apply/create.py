@@ -202,7 +202,7 @@ class ObjectCreation:
         return Made(number, record.path_id or str(number), self.delivery.values(change.address)[number])
 
     def _deliver(self, change: Create, made: Made, secret: str) -> None:
-        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
+        """Deliver the secret of a created token; a token that cannot be delivered is deleted again."""
         try:
             self.delivery.hand_over(change.address, secret)
         except OutputFailed as error:
@@ -275,7 +275,7 @@ class ObjectCreation:
                     self.service.send(request)
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
         except (LookupError, ServiceError) as error:
-            return f"{reason}is still there, for the other could not be deleted: {error}"
+            return f"{reason}is still there, because the other could not be deleted: {error}"
         return ""
 
     def _references_replaced(self, change: Create, first: int, mine: int) -> Iterator[Request]:

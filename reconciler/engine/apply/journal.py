@@ -187,7 +187,7 @@ class Journal:
         return number
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """See `apply.WriteLog`. A failure is not raised: this run knows the result anyway."""
+        """See `apply.WriteLog`. A failure is not raised: the report of this run has the result."""
         self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
     def canary(self, target_count: int, *, in_order: bool) -> None:

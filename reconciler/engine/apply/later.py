@@ -23,7 +23,7 @@ SETTLED_AFTER = 5
 REFUSED = "user is not a member of the project"
 """A part of the message with which a rule of branches or tags is refused."""
 
-DONE_NOW = "at the second try, since members who were added a moment ago are known by now"
+DONE_NOW = "at the second attempt, since the service knows new members after a moment"
 
 
 class ReferredSections:
@@ -86,12 +86,12 @@ def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str
         for field, named in relations.items():
             listed = other.read.fields.get(field)
             if named.section == change.address.section and isinstance(listed, list) and name in listed:
-                return f'the {part.title} "{other.address.name}" still names it, for it was not {other.action}d'
+                return f'the {part.title} "{other.address.name}" still names it, because it was not {other.action}d'
     return ""
 
 
 def is_delayed(outcome: Outcome, kinds: Kinds) -> bool:
-    """Return whether a change may succeed in a moment: the service did not know a new member yet."""
+    """Return whether a change may succeed in a moment: the service does not apply a new membership at once."""
     change, part = outcome.change, kinds[outcome.change.address.section].part(outcome.change.address.part)
     if isinstance(change, Delete) or not isinstance(part, Collection) or getattr(change, "renamed_from", None):
         return False

@@ -21,10 +21,23 @@ from reconciler.engine.apply.options import NotAttempted
 from reconciler.engine.apply.reread import Reread, TargetReader, collection_of
 from reconciler.engine.apply.targets import Targets
 from reconciler.engine.compare.creation import references
+from reconciler.engine.compare.effect import with_effects
 from reconciler.engine.compare.planner import plan_section
-from reconciler.model.item import Change, Create, Delete, Keep, Outcome, Status, Update, changes_in, object_of
+from reconciler.model.item import (
+    Change,
+    Create,
+    Delete,
+    Keep,
+    Outcome,
+    Status,
+    Update,
+    changes_in,
+    effect_of,
+    object_of,
+    with_effect,
+)
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import NO_MINIMUMS, LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Key
 
@@ -140,21 +153,28 @@ class Preparation:
         planned = self.planned_from(shown, live)
         deletions = [change for change in ready.open if isinstance(change, Delete)]
         refused = [change for change in ready.plan.changes if id(change) in ready.settled]
-        origins = {change.address: change.origin for change in shown}
-        changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
-        findings = [replace(problem, origin=origins.get(problem.address, "")) for problem in planned.problems]
-        items = (*changes, *deletions, *refused, *findings, *ready.plan.findings)
+        planned = _with_origins_of(planned, shown)
+        effects = {change.address: effect_of(change) for change in shown}
+        planned = planned.with_changes(lambda change: with_effect(change, effects.get(change.address)))
+        items = (*planned.changes, *deletions, *refused, *planned.problems, *ready.plan.findings)
         ready = Ready(replace(planned, items=items), ready.settled)
         return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, section: Section, ready: Ready) -> Ready:
-        planned = _in_place_of(ready, plan_section(section, LiveState(self._parts(section), {}), self.kinds))
+        planned = self._in_place_of(ready, plan_section(section, LiveState(self._parts(section), {}), self.kinds))
         return Ready(planned).settling(exceeding_changes(planned, ready.plan) if self.options.recheck else ())
 
     def _written_whole(self, ready: Ready) -> Ready:
         """Send all declared fields of a record, with the other fields as they are now."""
         whole = [replace(change, after=change.declared) for change in ready.open if isinstance(change, Update)]
-        return Ready(_in_place_of(ready, self.planned_from(whole, self.reader.again(whole))))
+        return Ready(self._in_place_of(ready, self.planned_from(whole, self.reader.again(whole))))
+
+    def _in_place_of(self, ready: Ready, planned: TargetPlan) -> TargetPlan:
+        """Return a settings section as it is planned now, with the other findings about it."""
+        (told,) = with_effects(Plan((planned,)), LiveState({}, {}), self.kinds).targets
+        told = _with_origins_of(told, ready.plan.changes)
+        others = (finding for finding in ready.plan.findings if finding.code != "problem")
+        return replace(told, items=(*told.changes, *told.problems, *others))
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
         return {
@@ -191,10 +211,10 @@ class Preparation:
         return planned_again(shown, called, self.kinds, self.reader.answer, before)
 
 
-def _in_place_of(ready: Ready, planned: TargetPlan) -> TargetPlan:
-    """Return a section as it is planned now, with the other findings about it."""
-    others = (finding for finding in ready.plan.findings if finding.code != "problem")
-    return replace(planned, items=(*planned.changes, *planned.problems, *others))
+def _with_origins_of(planned: TargetPlan, shown: Iterable[Change]) -> TargetPlan:
+    """Return a section that was planned again, with the origins of the changes that were shown."""
+    origins = {change.address: change.origin for change in shown}
+    return planned.with_origins(lambda address, _: origins.get(address, ""))
 
 
 def reread_sections(target_plan: TargetPlan, kinds: Kinds) -> set[str]:

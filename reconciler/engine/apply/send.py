@@ -142,8 +142,8 @@ class Sender:
         # After a lost response nothing is restored: the replacement may exist.
         if not error.ambiguous and error.sent and not self.options.stop.refused:
             part = self.kinds[change.address.section].part(change.address.part)
-            told, is_whole = put_back(change, part, sent_count, self.reader, partial(self._recorded, change))
-            reason += f"; {told}" if told else ""
+            message, is_whole = put_back(change, part, sent_count, self.reader, partial(self._recorded, change))
+            reason += f"; {message}" if message else ""
             unconfirmed = unconfirmed and not is_whole
         failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
         return Attempt(failed, made, doubt)
@@ -202,18 +202,18 @@ def put_back(
     stays = f'{part.title} "{part.writes.cover.name(change.read.names[0])}" protects meanwhile'
     before, others = restorable(part.model, change.read.fields)
     if others:
-        return f"the old one cannot be put back, for this version does not know what it held; {stays}", False
+        return f"the old one cannot be put back, because this version does not know its values; {stays}", False
     try:
         without = _create(change, part, before, target_reader, send_request)
     except ServiceError as error:
         return f"the old one could not be put back: {error}; {stays}", False
-    told = f"the old one was put back{without and f', without {without}, which the service refuses'}"
+    message = f"the old one was put back{without and f', without {without}, which the service refuses'}"
     try:
         for request in change.requests[sent_count + 1 :]:
             send_request(request)
     except ServiceError as error:
-        return f"{told}, and the cover could not be deleted: {error}", False
-    return told, not without
+        return f"{message}, and the cover could not be deleted: {error}", False
+    return message, not without
 
 
 def _create(

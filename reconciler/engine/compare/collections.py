@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from unicodedata import normalize
 
-from reconciler.engine.compare.matching import Matches, Pair, match
+from reconciler.engine.compare.matching import Conflict, Matches, Pair, match
 from reconciler.engine.compare.objects import NO_FIELDS, plan_conflict, plan_creation, plan_deletion, plan_pair
 from reconciler.engine.compare.order import arranged, topological
 from reconciler.engine.compare.part import DeclaredPart
@@ -15,11 +15,14 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
 from reconciler.model.plan import Step
 from reconciler.model.resource import LiveRecord, Resource
-from reconciler.model.state import Reference
+from reconciler.model.state import Recorded, Reference
 from reconciler.model.targets import Key
 
-NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
+NEAR_MISS = "{} is there: but is another name: it differs in blanks, capitals or characters that look alike"
 """The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
+
+OTHER_NAME = 'the one that was applied is "{}" now, and stays: somebody renamed it on the service'
+"""The hint about an object that no request can rename."""
 
 
 def plan_collection(
@@ -47,7 +50,13 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    matches = match(present, [*live, *_promoted(at, present)], canonical)
+    recorded = at.recorded
+    if recorded.renamed and at.part.writes.renames:
+        called = _present_names(recorded, live)
+        present = {name: _with_former_name(resource, called.get(canonical(name))) for name, resource in present.items()}
+    matches = match(present, [*live, *_promoted(at, present)], canonical, in_chains=at.part.writes.renames)
+    if recorded.unproved:
+        matches = _without_unproved(at, matches)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
     if at.takes_fewer:
@@ -64,6 +73,33 @@ def plan_collection(
     ]
     steps = [step for name, problem in unresolved.items() for step in _unless_excepted(at, (name,), [problem])]
     return [*steps, *plan_matches(at, matches.deleting(unwanted), live, ids)]
+
+
+def _present_names(recorded: Recorded, live: Sequence[LiveRecord]) -> Mapping[Key, Key]:
+    """Return the names of the objects that somebody has renamed on the service, by identity of the declared ones."""
+    by_id = {record.id: record.names[0] for record in live}
+    return {name: by_id[number] for name, number in recorded.renamed.items()}
+
+
+def _with_former_name(resource: Resource, name: Key | None) -> Resource:
+    """Return a wanted object; the name that somebody has given it on the service counts as its former one."""
+    return resource if name is None else resource.model_copy(update={"renamed_from": (name,)})
+
+
+def _without_unproved(at: DeclaredPart[Collection], matches: Matches) -> Matches:
+    """Return matches, with a conflict for each object that somebody seems to have renamed on the service."""
+    doubtful = {pair.name: pair for pair in matches.pairs if at.part.identity(pair.name) in at.recorded.unproved}
+    conflicts = {
+        name: Conflict(
+            pair.wanted,
+            f'seems to be "{pair.record.names[0]}" now (ID {pair.record.id}), renamed on the service, which is not '
+            f"certain: {at.recorded.unproved[at.part.identity(name)]}",
+            "rename it back there, or declare it by its new name",
+        )
+        for name, pair in doubtful.items()
+    }
+    pairs = tuple(pair for pair in matches.pairs if pair.name not in doubtful)
+    return replace(matches, pairs=pairs, conflicts={**matches.conflicts, **conflicts})
 
 
 def without_own_project(at: DeclaredPart[Collection], live: Sequence[LiveRecord]) -> list[LiveRecord]:
@@ -121,7 +157,7 @@ def plan_matches(
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
     left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
-        *(_with_near_miss(step, kept_names) for step in creations),
+        *(_with_other_name(at, step, kept_names, live) for step in creations),
         *updates,
         *_plan_conflicts(at, matches),
         *_plan_unmatched(at, matches),
@@ -228,17 +264,25 @@ def _plan_surplus(at: DeclaredPart[Collection], name: Key, _: Resource) -> list[
     return [at.problem(name, reason, "delete another one: write null in its place")]
 
 
-def _with_near_miss(step: Step, kept_names: Mapping[str, Key]) -> Step:
-    """Return a step, with a hint on a creation if a kept object has a similar name.
+def _with_other_name(
+    at: DeclaredPart[Collection], step: Step, kept_names: Mapping[str, Key], live: Sequence[LiveRecord]
+) -> Step:
+    """Return a step, with a hint on a creation if a kept object has a similar name, or had this one.
 
     Args:
+        at: the collection.
         step: of an object that does not exist.
         kept_names: the names of the kept objects, by `_loosely`.
+        live: see `without_own_project`.
     """
-    if not isinstance(step, Create) or step.address.name is None or _loosely(step.address.name) not in kept_names:
+    if not isinstance(step, Create) or step.address.name is None:
         return step
-    near_miss = NEAR_MISS.format(ascii(kept_names[_loosely(step.address.name)]))
-    return replace(step, notes=(*step.notes, *hints(near_miss)))
+    hint, identity = "", at.part.identity(step.address.name)
+    if _loosely(step.address.name) in kept_names:
+        hint = NEAR_MISS.format(ascii(kept_names[_loosely(step.address.name)]))
+    elif identity in at.recorded.renamed:
+        hint = OTHER_NAME.format(_present_names(at.recorded, live)[identity])
+    return replace(step, notes=(*step.notes, *hints(hint)))
 
 
 def _loosely(name: Key) -> str:

@@ -15,7 +15,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.state import DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
 
-TAKEN_ABOVE = "{} gets one of this name in this plan, which no other below it may have"
+TAKEN_ABOVE = "this plan uses the name in {}, and it must be unique in a group and everything below it"
 
 
 ANOTHER_NAME = "leave it out here, or choose another name"

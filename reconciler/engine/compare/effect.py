@@ -63,7 +63,7 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
         objects = cast("Objects", live.parts[planned.target, section, part_name])
         return {record.id: record for record in objects.own}
 
-    def told(change: Change) -> Change:
+    def with_own_effect(change: Change) -> Change:
         section = change.address.section
         if section not in rules:
             return change
@@ -73,7 +73,7 @@ def _with_effects(planned: TargetPlan, live: LiveState, kinds: Kinds) -> TargetP
             effects |= _effects_of_flaw(change, part, records(section, part.name).get(change.read.id))
         return with_effect(change, _named(effects - LOOSENS if is_new else effects))
 
-    return planned.with_changes(told) if changes else planned
+    return planned.with_changes(with_own_effect) if changes else planned
 
 
 def _named(effects: Effects) -> Effect | None:
@@ -110,7 +110,7 @@ def _does_nothing(part: Part, fields: Fields) -> bool:
 
 
 def _effects_of_flaw(change: Update, part: Collection, record: LiveRecord | None) -> Effects:
-    """Return the effect of a flaw that an update brings, or mends: an object with one protects nothing."""
+    """Return the effect of a flaw that an update adds or removes: an object with one protects nothing."""
     name, flaw = change.address.name or "", part.relations.flaw
     was, is_now = (bool(flaw(name, fields, record)) for fields in (_before(change), _after(change)))
     return NO_EFFECT if was is is_now else LOOSENS if is_now else TIGHTENS

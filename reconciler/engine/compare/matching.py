@@ -1,6 +1,7 @@
 """The matching of wanted and live objects by their names and former names: `match` returns `Matches`. Pure."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -139,13 +140,20 @@ def by_birth(record: LiveRecord) -> tuple[datetime, int]:
     return record.created_at or datetime.min.replace(tzinfo=UTC), record.id or 0
 
 
-def match(resources: Mapping[Key, Resource], live: Sequence[LiveRecord], canonical: Callable[[Key], Key]) -> Matches:
+def match(
+    resources: Mapping[Key, Resource],
+    live: Sequence[LiveRecord],
+    canonical: Callable[[Key], Key],
+    *,
+    in_chains: bool = False,
+) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
     Args:
         resources: the declared objects, by name.
         live: the objects that the service has.
         canonical: returns the form in which all names of one object are equal.
+        in_chains: whether an object may get a name that a live one gives up, since it is renamed too.
     """
     by_name: dict[Key, list[LiveRecord]] = {}
     for record in live:
@@ -154,42 +162,76 @@ def match(resources: Mapping[Key, Resource], live: Sequence[LiveRecord], canonic
     spellings: dict[Key, Key] = {}
     for name in resources:
         spellings.setdefault(canonical(name), name)
-    pairs, missing, conflicts = [], dict[Key, Resource](), dict[Key, Conflict]()
+    former_names = {
+        key: [old for old in map(canonical, getattr(resources[name], "renamed_from", ())) if old in by_name]
+        for key, name in spellings.items()
+    }
+    queue = _queue({key: len(by_name.get(key, ())) for key in spellings}, former_names) if in_chains else {}
+    pairs, missing, conflicts = dict[Key, Pair](), dict[Key, Resource](), dict[Key, Conflict]()
     matched: set[int] = set()
     # One object for each identity: two spellings of one name in the manifests declare the same object.
     for key, name in spellings.items():
-        resource = resources[name]
-        namesakes = tuple(by_name.get(key, ()))
-        former_names = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
-        renamed = tuple(record for old in former_names for record in by_name[canonical(old)])
+        resource, olds = resources[name], former_names[key]
+        others = [old for old in olds if old in spellings and old not in queue]
+        namesakes = () if key in queue else tuple(by_name.get(key, ()))
+        if namesakes and others == olds:
+            olds = others = []  # the object was renamed before: another one has its former name since
+        renamed = tuple(record for old in olds for record in by_name[old])
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
         matched |= {id(record) for record in (*namesakes, *renamed)}
-        others = [spellings[other] for other in map(canonical, former_names) if other in spellings and other != key]
-        ambiguity = _ambiguity(namesakes, renamed, former_names, others)
+        ambiguity = _ambiguity(namesakes, renamed, [spellings[other] for other in others])
         if ambiguity is not None:
             conflicts[name] = Conflict(resource, *ambiguity)
         elif namesakes:
-            pairs.append(Pair(name, resource, namesakes[0]))
+            pairs[key] = Pair(name, resource, namesakes[0])
         elif renamed:
-            pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
+            pairs[key] = Pair(name, resource, renamed[0], renamed[0].names[0])
         else:
             missing[name] = resource
     unmatched = tuple(record for record in live if id(record) not in matched)
-    return Matches(tuple(pairs), missing, conflicts, unmatched)
+    # A name has to be free before another object can get it.
+    ordered = tuple(pairs[key] for key in sorted(pairs, key=lambda key: queue.get(key, 0)))
+    return Matches(ordered, missing, conflicts, unmatched)
+
+
+def _queue(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequence[Key]]) -> Mapping[Key, int]:
+    """Return the objects that are renamed, each with the number of those that give their names up before it.
+
+    An object is renamed, if it has one former name, which is no other's, its own is free or is given up, and no object
+    keeps the former one. Those that exchange their names in a circle are not.
+
+    Args:
+        namesake_counts: of live objects with each wanted name.
+        old_names: the former names that live objects have, by wanted name.
+    """
+    former = {key: olds[0] for key, olds in old_names.items() if len(olds) == 1 and namesake_counts[key] <= 1}
+    staying: set[Key] = {*former}
+    while staying:
+        given_up = Counter(former.values())
+        staying = {
+            key
+            for key, old in former.items()
+            if given_up[old] > 1
+            or (namesake_counts[key] and key not in given_up)
+            or (old in namesake_counts and old not in former)
+        }
+        former = {key: old for key, old in former.items() if key not in staying}
+    queue: dict[Key, int] = {}
+    ready = former.keys() - set(former.values())
+    while ready:
+        queue |= dict.fromkeys(ready, len(queue))
+        ready = {former[key] for key in ready} & former.keys()
+    return queue
 
 
 def _ambiguity(
-    namesakes: tuple[LiveRecord, ...],
-    renamed_records: Sequence[LiveRecord],
-    former_names: Sequence[Key],
-    other_names: Sequence[Key],
+    namesakes: tuple[LiveRecord, ...], renamed_records: Sequence[LiveRecord], other_names: Sequence[Key]
 ) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
     """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
     Args:
         namesakes: the live objects with its name.
         renamed_records: the live objects with its former names.
-        former_names: the former names that live objects have.
         other_names: the former names that are names of other wanted objects.
     """
     if other_names:
@@ -199,7 +241,8 @@ def _ambiguity(
         return None
     if not renamed_records:
         return too_many_objects(namesakes), ONE_NAME, namesakes
-    former = ", ".join(f'"{old}"' for old in former_names)
+    former_names = dict.fromkeys(f'"{record.names[0]}"' for record in renamed_records)
+    former = ", ".join(former_names)
     if not namesakes:
         return (
             too_many_objects(renamed_records, f"the former name{'s' * (len(former_names) > 1)} {former}"),

@@ -49,11 +49,8 @@ from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, wr
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 
-TAKEN_ABOVE = "{} has one of this name, which no other below it may have"
-
-
-TAKEN_BELOW = "{} has one of this name, which no group above it may have"
-"""The reason why a group's object cannot get a name."""
+TAKEN = "{} already uses this name, which must be unique in a group and everything below it"
+"""The reason why an object cannot get a name that a group above or a target below has."""
 
 
 PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
@@ -68,6 +65,9 @@ OF_ANOTHER_USER = (
 UNCOVERABLE = (
     f"give it a name with fewer characters (at most {LONGEST_NAME} with those of the cover), by `renamed_from`"
 )
+
+
+RENAMED_BY_HAND = "somebody renamed it on the service"
 
 
 NO_FIELDS = Resource()
@@ -186,6 +186,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
         as_read(record),
         pair.former,
         notes=(
+            *([Note("renamed", RENAMED_BY_HAND)] if is_renamed and at.was_renamed(name) else ()),
             *hints(_origin_of(record), remark, *ids.remarks),
             *minimum_notes(difference.after, at.at_least(name)),
             *pages(at.part.page_of(record)),
@@ -248,6 +249,7 @@ def _predecessor_end(grace: timedelta) -> str:
 def plan_deletion(at: DeclaredPart[Collection], record: LiveRecord, successor_id: int | None = None) -> list[Step]:
     """Plan the deletion of a live object."""
     name = record.names[0]
+    # A deletion by name reaches the one with the lowest ID, whichever is meant.
     namesakes = _namesakes(at, record)
     if len(namesakes) > 1:
         is_first = record.id == min(namesake.id or 0 for namesake in namesakes)
@@ -337,10 +339,10 @@ def _name_taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
     objects = at.objects or Objects()
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None and (holder.is_below or identity not in at.earlier.freed):
-        reason = (TAKEN_BELOW if holder.is_below else TAKEN_ABOVE).format(holder.name)
+        reason = TAKEN.format(holder.name)
         return Obstacle(at.address(name), reason, ANOTHER_NAME)
     if promotable is not None:
-        return Obstacle(at.address(name), TAKEN_BELOW.format(_first_of(promotable.below)), PROMOTE)
+        return Obstacle(at.address(name), TAKEN.format(_first_of(promotable.below)), PROMOTE)
     return None
 
 
@@ -391,13 +393,13 @@ def _promotion_conflict(at: DeclaredPart[Collection], pair: Pair) -> Obstacle | 
     if taker is None:
         return None
     reason = f'{taker.where.target} takes over "{pair.former}" in this plan, which leaves none to rename'
-    return Obstacle(at.address(pair.name), reason, "leave `renamed_from` out")
+    return Obstacle(at.address(pair.name), reason, "" if at.was_renamed(pair.name) else "leave `renamed_from` out")
 
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair, before: Fields, after: Fields) -> dict[str, Finding]:
     """Return a problem for each differing field that no update can change."""
     remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
-    if pair.former is not None:
+    if pair.former is not None and not at.was_renamed(pair.name):
         remedy = "leave out `renamed_from` to create a new object; the former is deleted if an apply has recorded it"
     elif at.section.prune:
         remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
@@ -425,9 +427,9 @@ def _path(
         wanted: the declared fields.
         field_ids: the IDs of the subjects that these fields name.
     """
-    misled = None if record is None else _name_collision(at, record.names[0], record)
-    if misled is not None:
-        return as_problem(misled)
+    collision = None if record is None else _name_collision(at, record.names[0], record)
+    if collision is not None:
+        return as_problem(collision)
     remark = _write_barrier(at, name, _exclusive_writers(at, record, wanted, field_ids))
     if not isinstance(remark, str):
         return remark
@@ -501,7 +503,7 @@ def _write_barrier(
         return ""
     field = at.part.writes.keepers
     if writers.admins:
-        return f"{field} names administrators, and this token is none of theirs: the service may refuse it" * bool(
+        return f"{field} names administrators, and this token does not belong to one: the service may refuse it" * bool(
             me.unfit
         )
     those = ", ".join(sorted(map(str, writers.users)))

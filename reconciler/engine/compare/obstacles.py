@@ -72,15 +72,15 @@ def _obstructed(target_plan: TargetPlan, obstacles: Sequence[Obstacle], order: M
     closed = any(map(_closes, obstacles))
     changing = {change.address.section for change in target_plan.changes}
     not_applicable = [_not_applicable(obstacle) for obstacle in of_sections if obstacle.effect != "read only"]
-    told = [
+    problems = [
         as_problem(obstacle)
         for obstacle in obstacles
         if not obstacle.where.section or (obstacle.effect == "read only" and obstacle.where.section in changing)
     ]
 
     def is_kept(item: Item) -> bool:
-        is_held = closed or (change_in(item) is not None and section_of(item) in read_only)
-        return section_of(item) not in gone and (isinstance(item, Finding) or not is_held)
+        is_blocked = closed or (change_in(item) is not None and section_of(item) in read_only)
+        return section_of(item) not in gone and (isinstance(item, Finding) or not is_blocked)
 
     exceptions = dict.fromkeys(exception for obstacle in of_sections for exception in obstacle.exceptions)
     numbers = {name: number for name, number in target_plan.sections.items() if name not in gone}
@@ -90,7 +90,7 @@ def _obstructed(target_plan: TargetPlan, obstacles: Sequence[Obstacle], order: M
         sections={name: numbers[name] for name in sorted(numbers, key=lambda name: order.get(name, -1))},
         items=(*filter(is_kept, target_plan.items), *not_applicable),
         exceptions=(*target_plan.exceptions, *exceptions),
-    ).adding(*told)
+    ).adding(*problems)
 
 
 def _closes(obstacle: Obstacle) -> bool:

@@ -11,7 +11,7 @@ from reconciler.model.endpoints import NO_SIBLINGS, Collection, Siblings, Single
 from reconciler.model.item import Finding
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import LiveRecord, Objects
-from reconciler.model.state import LiveState, PartAddress, Section
+from reconciler.model.state import NOTHING_RECORDED, LiveState, PartAddress, Recorded, Section
 from reconciler.model.targets import Address, Key
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
@@ -30,6 +30,7 @@ class DeclaredPart(Generic[PartType]):
         exceptions: the section's exceptions that have not expired.
         earlier: the earlier changes of the plan.
         siblings: the objects of the collection, if objects can refer to others of it.
+        recorded: what the inventory says of the objects.
     """
 
     section: Section
@@ -40,6 +41,7 @@ class DeclaredPart(Generic[PartType]):
     exceptions: PartExceptions = NO_EXCEPTIONS
     earlier: Earlier = NOTHING_EARLIER
     siblings: Siblings = NO_SIBLINGS
+    recorded: Recorded = NOTHING_RECORDED
 
     @property
     def place(self) -> PartAddress:
@@ -62,7 +64,11 @@ class DeclaredPart(Generic[PartType]):
     def declared_until(self, record: LiveRecord) -> str:
         """Return the last commit that declared a forgotten object; empty for other objects."""
         number = None if record.below else record.id
-        return "" if number is None else self.live.absences.get(self.place, {}).get(number, "")
+        return "" if number is None else self.recorded.let_go.get(number, "")
+
+    def was_renamed(self, name: Key) -> bool:
+        """Return whether somebody has renamed a declared object on the service."""
+        return isinstance(self.part, Collection) and self.part.identity(name) in self.recorded.renamed
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Finding:
         """Return a problem of an object, or of the part as a whole."""

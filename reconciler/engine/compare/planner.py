@@ -29,6 +29,7 @@ from reconciler.model.plan import Plan, Step, TargetPlan, in_order_of_actions
 from reconciler.model.protocols import Json
 from reconciler.model.resource import LiveRecord, Objects, Resource, Wanted
 from reconciler.model.state import (
+    NOTHING_RECORDED,
     DesiredState,
     DesiredTarget,
     LiveState,
@@ -171,6 +172,7 @@ def plan_section(
             grace,
             PartExceptions(exceptions, part),
             earlier,
+            recorded=live.recorded.get((section.target, section.kind, part.name), NOTHING_RECORDED),
         )
         match part, section.wanted[part.name], read:
             case _, wanted, Unreadable() as unreadable:

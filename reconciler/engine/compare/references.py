@@ -123,7 +123,7 @@ def unresolved_references(at: DeclaredPart[Collection], name: Key, wanted: Resou
         elif any(id(record) in at.siblings.deleted for record in namesakes):
             yield field, at.problem(name, f'this plan deletes the {part.title} "{key}"', "declare it", field=field)
         elif not namesakes and key not in at.siblings.created:
-            reason = f'no {part.title} "{key}" is there, and this plan creates none before this one'
+            reason = f'no {part.title} "{key}" exists, and this plan does not create one first'
             yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
 
 
@@ -392,7 +392,7 @@ def _unknown_object(at: DeclaredPart[Collection], named: Named, name: str, *, is
     if is_gone:
         return Obstacle(at.address(), f'this plan deletes "{name}"', "declare another one, or leave that one")
     if (named.section, name) in at.earlier.broken:
-        reason = f'"{name}" cannot be created in {named.section}, for a problem of its own'
+        reason = f'"{name}" cannot be created in {named.section}, because of a problem of its own'
         return Obstacle(at.address(), reason, "solve that one")
     narrowed = f"; if it is declared, include {named.section} in the run"
     is_left_out = bool(named.section) and named.section not in at.earlier.changes

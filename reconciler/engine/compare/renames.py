@@ -130,9 +130,9 @@ def _pairs(
 
 
 def _compared(deletion: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
-    """Yield the shapes in which a deleted object may agree with new ones.
+    """Yield the forms in which a deleted object may equal new ones.
 
-    Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
+    A new object without declared fields equals any: that says nothing if a manifest says that the other must
     not exist.
     """
     return (shape for shape in shapes if shape or declared(deletion.address, ()) is None)

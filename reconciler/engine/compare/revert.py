@@ -323,7 +323,7 @@ class _Objects:
             referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in deleted}
             kept = [deleted.pop(number) for number in referred]
             for record, key in zip(kept, referred.values(), strict=True):
-                reason = f"is not deleted, for {self.part.title} {quoted(referring[key])} refers to it"
+                reason = f"is not deleted, because {self.part.title} {quoted(referring[key])} refers to it"
                 yield self.at.problem(record.names[0], reason, KEPT_AS_IS)
         yield from deleted.values()
 

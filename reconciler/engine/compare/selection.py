@@ -337,9 +337,11 @@ def matches(candidate: DesiredTarget | TargetPlan, globs: Globs) -> bool:
 
 def _names(candidate: DesiredTarget | TargetPlan) -> Collection[str]:
     """Return the names of a target that globs may match."""
+    former = candidate.former_paths.values() if isinstance(candidate, DesiredTarget) else ()
     return {
         str(candidate.target.level if candidate.target.ref is None else candidate.target.ref),
         candidate.path or "",
+        *former,
     } - {""}
 
 
@@ -360,7 +362,9 @@ class _Homes:
 
     def of(self, target: DesiredTarget) -> str:
         """Return the name of a target's home; targets with the same home are in the same shard."""
-        own = Target(*target.target.identity)
+        # A project that moves stays in its shard: the shards may find out at different times.
+        named = next(iter(target.former_paths.values()), target.target.ref)
+        own = Target(*Target(target.target.level, named).identity)
         if not self._is_tied(target):
             return str(own)
         top = _topmost(own.ref, self.groups)

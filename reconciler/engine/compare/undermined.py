@@ -42,7 +42,7 @@ def _undermined(planned: TargetPlan, section: Section, live: LiveState, kinds: K
         # The rules of the projects below a group may let people in.
         flaw = rules.in_effect.flaw_of(rule, able) if section.target.level is not Level.GROUP else ""
         if flaw:
-            yield Finding(where, "flaw", flaw)
+            yield Finding(where, "closed", flaw)
         others = (other for other in named if other is not rule)
         for other, said, truth in rules.in_effect.undermining(part.model.directions, rule, others):
             owner = other.owner or ("" if other.name in declared else "not declared")

@@ -73,7 +73,7 @@ def plan(saved: RunDocument, style: Style) -> str:
         refusals=refusal_notes(saved),
         notes=notes,
         facts=[compared_with(saved), costs_and_counts(saved)],
-        card_kinds=cards.PLAN_CARDS,
+        card_kinds=cards.kinds_of_plan(saved),
         number_table=table(parts_of(saved)[0].items, PLAN_COLUMNS),
         commands=_command_scope(saved),
     )

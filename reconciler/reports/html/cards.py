@@ -25,7 +25,7 @@ from reconciler.document.groups import (
     subject_of,
 )
 from reconciler.document.links import Links
-from reconciler.document.numbers import PART_OF_SOURCE, DocumentPart, parts_of
+from reconciler.document.numbers import PART_OF_SOURCE, DocumentPart, loosening_name, parts_of
 from reconciler.document.style import Style
 from reconciler.document.wording import (
     author_text,
@@ -41,6 +41,7 @@ from reconciler.document.wording import (
 )
 from reconciler.model.codes import code_of
 from reconciler.model.item import (
+    ACTIONS,
     Change,
     Create,
     Delete,
@@ -194,6 +195,18 @@ def _kind_of(card: Decision) -> str:
 
 def _groups(document_part: DocumentPart, min_targets: float, sort: str) -> Iterator[EntryGroup[Any]]:
     return (group for block in grouped(entries_of(document_part.items, sort), min_targets) for group in block.groups)
+
+
+def kinds_of_plan(document: RunDocument) -> tuple[CardKind, ...]:
+    """Return the kinds of a plan's cards in their order; beside what loosens protection, all else is other changes."""
+    loosening = [change for change in document.changes if loosens(change)]
+    if not loosening:
+        return PLAN_CARDS
+    headings: dict[str, str] = {
+        kind.name: f"Other {kind.heading.lower()}" for kind in PLAN_CARDS if kind.name in ACTIONS
+    }
+    headings[LOOSENING_CARD.name] = loosening_name(loosening).capitalize()
+    return tuple(replace(kind, heading=headings.get(kind.name, kind.heading)) for kind in PLAN_CARDS)
 
 
 def kinds_of_report(document: RunDocument) -> tuple[CardKind, ...]:
@@ -512,7 +525,7 @@ def _fields(change: Change) -> Iterator[Field]:
     yield from _note_fields(change)
 
 
-FIELD_OF_NOTE = {"unused_names": "renamed_from"}
+FIELD_OF_NOTE = {"unused_names": "renamed_from", "at_least": "minimum", "hint": "note"}
 """The field names of notes on a card that differ from the code of the note."""
 
 

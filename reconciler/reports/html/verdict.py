@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from shlex import join
 
 from reconciler.document.document import RunDocument
-from reconciler.document.numbers import DONE, UNFINISHED
+from reconciler.document.numbers import DONE, UNFINISHED, undoes_loosening
 from reconciler.document.wording import count_other_changes, deletions_text, document_totals, effects_text, title_of
 from reconciler.memory.apply_log import revert_words, short
 from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED, loosens
@@ -71,11 +71,13 @@ def _of_plan(document: RunDocument) -> PageVerdict:
     if document.refusals:
         return PageVerdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     lost = "Not all of a deleted object can be restored."
-    is_loosening = any(map(loosens, document.changes))
+    loosening = [change for change in document.changes if loosens(change)]
+    is_loosening = not all(map(undoes_loosening, loosening))
     cautions = {
         f"Review first what loosens protection, then the deletions. {lost}": is_loosening and deletions,
         "Review first what loosens protection.": is_loosening,
         f"Review the deletions first. {lost}": deletions,
+        "Apply tightens again what was loosened on the service; accept keeps it.": loosening,
         "The changes can be applied. The problems hold up nothing else.": problems,
     }
     advice = next((advice for advice, holds in cautions.items() if holds), "")

@@ -9,7 +9,7 @@ from typing import Any
 from ..answers import Answer, refused
 from ..call import Call, Route
 from ..parameters import boolean, mapping, read, text
-from ..state import MAINTAINER, OWNER, GroupOrProject
+from ..state import MAINTAINER, OWNER, GroupOrProject, Project
 from .instance import namespace_path, show_group, show_project
 from .places import (
     PROJECT,
@@ -22,6 +22,7 @@ from .places import (
     wrong_project,
 )
 from .protected_branches import DEFAULTS, BranchDefaults
+from .repository import repository_of
 
 _DELETION = (boolean("permanently_remove"), text("full_path"))
 
@@ -52,15 +53,29 @@ def delete_group(call: Call) -> Answer:
 
 
 def update_project(call: Call) -> Answer:
-    """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
-    sent = read(call, *PROJECT, any_of=[option.name for option in PROJECT])
+    """`PUT /projects/:id`: name, path, description, visibility, what is switched on, and the default branch."""
+    options = (*PROJECT, text("default_branch"))
+    sent = read(call, *options, any_of=[option.name for option in options])
     project = call.project(MAINTAINER)
     path, name = _path_of(project, sent), sent.get("name") or project.name
     wrong = wrong_project(call.state, path, name, project)
     if wrong:
         raise refused(400, wrong)
+    branch = sent.get("default_branch")
+    if branch is not None and not _may_be_default(project, branch):
+        raise refused(400, {"base": [f"Could not change HEAD: branch '{branch}' does not exist"]})
     _change(call, project, path, sent)
+    if branch is not None:
+        # No rule of branches changes, and none comes: production protects the first default branch alone.
+        call.changed |= branch != project.default_branch
+        project.default_branch = branch
     return Answer(200, show_project(call, project))
+
+
+def _may_be_default(project: Project, branch: str) -> bool:
+    """Return whether a branch is there; where a state has no commits of a project, any one may be."""
+    repository = repository_of(project)
+    return branch in repository.branches if repository.commits else bool(branch) and not project.empty_repo
 
 
 def transfer_project(call: Call) -> Answer:

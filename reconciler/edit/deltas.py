@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.edit.edits import Add, Drop, Put, Rename
-from reconciler.edit.place import Wish
+from reconciler.edit.place import Delta
 from reconciler.edit.sections import declarable, item_fields
 from reconciler.engine.compare.collections import without_own_project
 from reconciler.engine.compare.part import DeclaredPart
@@ -24,21 +24,21 @@ ROTATION = "a rotation is due, which `apply` carries out"
 
 
 @dataclass(slots=True)
-class Wishes:
-    """The wishes of one target, and what cannot be wished for.
+class Deltas:
+    """The changes of manifests that one target needs, and the differences that cannot be accepted.
 
     Attributes:
         all_fields: whether a new item declares the fields that have the service's default too.
-        wishes: by steps.
+        by_steps: the changes, by their steps.
         refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
     """
 
     all_fields: bool = False
-    wishes: dict[Steps, Wish] = field(default_factory=dict)
+    by_steps: dict[Steps, Delta] = field(default_factory=dict)
     refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
     def collect(self, plan: TargetPlan, section: Section, stack: Stack, live: LiveState) -> None:
-        """Add what makes the plan of a section empty.
+        """Add the deltas that make the plan of a section empty.
 
         Args:
             plan: of the section.
@@ -52,11 +52,13 @@ class Wishes:
             return
         for change in plan.changes:
             drift.add(change)
-        held: dict[Address, set[str]] = {}
+        excepted_fields: dict[Address, set[str]] = {}
         for deviation in plan.said("excepted"):
-            held.setdefault(deviation.address, set()).update(deviation.data["before"], deviation.data["after"])
+            excepted_fields.setdefault(deviation.address, set()).update(
+                deviation.data["before"], deviation.data["after"]
+            )
         for problem in plan.problems:
-            drift.solve(problem, held.get(problem.address, set()))
+            drift.solve(problem, excepted_fields.get(problem.address, set()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class _Names:
 class _Drift:
     """One section of one target."""
 
-    wishes: Wishes
+    deltas: Deltas
     section: Section
     whole: Stack
     live: LiveState
@@ -103,10 +105,10 @@ class _Drift:
         parts = {part.name: self._objects(part) for part in self.kind.parts if isinstance(part, Collection)}
         names = {name: [record.names[0] for record in objects] for name, objects in parts.items()}
         for name, value in self.kind.join(names).items():
-            self.wishes.wishes[self.section.kind, name] = Put(value)
+            self.deltas.by_steps[self.section.kind, name] = Put(value)
 
     def add(self, planned_change: Create | Update | Delete) -> None:
-        """Wish for the opposite of a change."""
+        """Add the delta that makes a change unnecessary."""
         part, name = self._part(planned_change), planned_change.address.name
         match planned_change:
             case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
@@ -122,7 +124,7 @@ class _Drift:
                 self._add(part, name)
 
     def solve(self, problem: Finding, excepted: Container[str]) -> None:
-        """Wish for what makes a problem go away, where what is there can be declared, without some fields."""
+        """Add the deltas that end a problem, where a manifest can declare the live object, without excepted fields."""
         part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
         declared: Any = self.section.wanted[part.name]
@@ -168,7 +170,7 @@ class _Drift:
         return [path for path in differences(referring, record, at_least)[1] if path not in excepted]
 
     def _drop(self, part: Collection, item_name: Key | None) -> None:
-        """Wish that an item, or each entry that stands for an object, is not declared."""
+        """Drop an item, or each entry that means the same object."""
         if self.whole.specs[self.section.kind].items is not None:
             self._put((item_name,), Drop())
             return
@@ -178,7 +180,7 @@ class _Drift:
             self._put((part.name, identity), Drop(identities))
 
     def _add(self, part: Collection, item_name: Key | None) -> None:
-        """Wish that an object is declared which is there."""
+        """Declare a live object."""
         record = self._record(part, item_name)
         shown = record.names[0]
         error = part.name_error(shown)
@@ -188,7 +190,7 @@ class _Drift:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
             self._keep_empty()
         else:
-            fields = literal(item_fields(self.kind, record, all_fields=self.wishes.all_fields))
+            fields = literal(item_fields(self.kind, record, all_fields=self.deltas.all_fields))
             declared = self._names(part).entries.get(self._canonical(part, shown))
             self._put((shown if declared is None else declared[0],), Put(fields))
 
@@ -212,11 +214,11 @@ class _Drift:
             else:
                 self._put(steps, Drop())
 
-    def _put(self, steps: Steps, wish: Wish) -> None:
-        self.wishes.wishes[self.section.kind, *steps] = wish
+    def _put(self, steps: Steps, delta: Delta) -> None:
+        self.deltas.by_steps[self.section.kind, *steps] = delta
 
     def _refuse(self, item_name: Key | None, reason: str, field_path: str | None = None) -> None:
-        self.wishes.refused[self.section.kind, item_name, field_path] = reason
+        self.deltas.refused[self.section.kind, item_name, field_path] = reason
 
     def _objects(self, part: Collection) -> list[LiveRecord]:
         read = self.live.parts[self.target, self.section.kind, part.name]

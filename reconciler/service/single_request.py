@@ -1,7 +1,7 @@
-"""One request to something beside the API: a webhook, a storage of files, the trigger of a pipeline.
+"""One request to another address than the API: a webhook, a storage of files, the trigger of a pipeline.
 
-What each of them needs is in its URL or in the body: no token of ours is sent, no redirect is followed, and nothing is
-sent twice.
+URL or body have all that it needs: no token of ours is sent, no redirect is followed, and the request is never sent
+twice.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""The journal that a command holds while it writes; first it settles what earlier runs left unconfirmed there."""
+"""The journal of a run that writes: opened, and first cleared of writes that earlier runs left unconfirmed."""
 
 import logging
 from collections.abc import Iterator
@@ -19,10 +19,11 @@ LOG = logging.getLogger("reconciler")
 
 
 @dataclass(frozen=True, slots=True)
-class HeldJournal:
+class RunJournal:
     """The journal of this run, or none.
 
     Attributes:
+        journal: None if no path was given.
         unsettled: writes of earlier runs that could not be settled.
     """
 
@@ -30,19 +31,19 @@ class HeldJournal:
     unsettled: "list[Intent]" = field(default_factory=list)
 
     def run(self, service: str, digest: str) -> "AbstractContextManager[object]":
-        """Return a context manager that notes the begin and the end of this run."""
+        """Return a context manager that records the start and the end of this run."""
         return self.journal.run(service, digest, self.unsettled) if self.journal else nullcontext()
 
     @property
     def log(self) -> "WriteLog":
-        """The log in which this run notes its writes."""
+        """The log in which this run records its writes."""
         from reconciler.engine.apply import NoWriteLog
 
         return self.journal or NoWriteLog()
 
     @property
     def failures(self) -> list[OutputFailed]:
-        """Why lines could not be written."""
+        """The error of the lines that could not be written, if there were any."""
         if not (self.journal and self.journal.failure):
             return []
         return [
@@ -53,33 +54,33 @@ class HeldJournal:
 
 
 @contextmanager
-def held_journal(
+def open_journal(
     journal_path: Path | None, client: "Client", kinds: "Kinds", sink: "TokenSink | None"
-) -> Iterator[HeldJournal]:
-    """Hold the journal, if there is one, and settle first what earlier runs left unconfirmed in it.
+) -> Iterator[RunJournal]:
+    """Open the journal, if a path is given, after settling the writes that earlier runs left unconfirmed in it.
 
     Raises:
         OutputFailed: see `Journal`.
         ConfigurationError: it holds unconfirmed writes to another service.
     """
     if journal_path is None:
-        yield HeldJournal()
+        yield RunJournal()
         return
     from reconciler.engine.apply import recover
     from reconciler.engine.apply.journal import Journal
 
     with Journal(journal_path) as journal:
-        held = HeldJournal(journal)
-        left = journal.interrupted
-        if left is not None:
-            LOG.info("%s", left)
-            if left.unconfirmed and left.service != client.api_url:
+        run_journal = RunJournal(journal)
+        interrupted = journal.interrupted
+        if interrupted is not None:
+            LOG.info("%s", interrupted)
+            if interrupted.unconfirmed and interrupted.service != client.api_url:
                 raise ConfigurationError(
-                    f"{journal_path} holds unconfirmed writes to {left.service}; run there first, or name another "
-                    "journal"
+                    f"{journal_path} holds unconfirmed writes to {interrupted.service}; run there first, or name "
+                    "another journal"
                 )
-            for recovered in recover(left, client, kinds, sink):
+            for recovered in recover(interrupted, client, kinds, sink):
                 LOG.log(logging.INFO if recovered.settled else logging.WARNING, "%s", recovered)
                 if not recovered.settled:
-                    held.unsettled.append(recovered.intent)
-        yield held
+                    run_journal.unsettled.append(recovered.intent)
+        yield run_journal
