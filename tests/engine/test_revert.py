@@ -100,7 +100,7 @@ def visible(state: dict[int, Plain]) -> dict[int, Plain]:
     return state
 
 
-@pytest.mark.parametrize("dialect", ["spec", "deployed"], indirect=True)
+@pytest.mark.parametrize("dialect", [pytest.param("spec", marks=pytest.mark.untraced), "deployed"], indirect=True)
 def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect: str, verify: bool) -> None:
     with EngineDriver(sandbox, undoable(all_writes.service(dialect))) as engine:
         before = shown(engine, sandbox.state())
