@@ -66,7 +66,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         drafts, left = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
         return drafts, (drift.asked - Counter(map(place, left))).total(), left
 
-    return accepted(drift, files, attempt, drift.held)
+    return accepted(drift, files, attempt, drift.unacceptable)
 
 
 @dataclass(frozen=True, slots=True)

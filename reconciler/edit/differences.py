@@ -62,7 +62,7 @@ class Drift:
         return {(t.target, s.kind) for t in self.desired.targets if t.target not in self._out for s in t.sections}
 
     @property
-    def held(self) -> Iterator[Finding]:
+    def unacceptable(self) -> Iterator[Finding]:
         """What cannot be accepted, whatever the manifests say."""
         yield from (p for p in self.plan.problems if (p.address.target, p.address.section) not in self.planned)
         created = (plan.target for plan in self.plan.targets if plan.creation)

@@ -132,7 +132,7 @@ Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]
 
 
 def accepted(
-    drift: Drift, files: ManifestFiles, attempt: Attempt, held: Iterable[Finding], *, with_paths: bool = True
+    drift: Drift, files: ManifestFiles, attempt: Attempt, unacceptable: Iterable[Finding], *, with_paths: bool = True
 ) -> Acceptance:
     """Return the result of an attempt; a file whose layout does not survive it is closed to the next attempt.
 
@@ -140,7 +140,7 @@ def accepted(
         drift: the differences.
         files: where the manifests are.
         attempt: edits them.
-        held: what is left in any case.
+        unacceptable: what is left in any case.
         with_paths: whether the present paths of what has moved are written.
     """
     closed, sources = files.closed_among(drift.manifests), drift.manifests.index.sources
@@ -155,4 +155,4 @@ def accepted(
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         count += len({place.target for place in moved} - {finding.address.target for finding in stay})
-        return Acceptance(before, texts, drift.targets, count, (*held, *stay, *left))
+        return Acceptance(before, texts, drift.targets, count, (*unacceptable, *stay, *left))

@@ -68,7 +68,7 @@ def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Def
         return _Excepting(drift, kinds, deferral, closed).run(drafts)
 
     return accepted(
-        drift, files, attempt, () if deferral.only_locks else drift.held, with_paths=not deferral.only_locks
+        drift, files, attempt, () if deferral.only_locks else drift.unacceptable, with_paths=not deferral.only_locks
     )
 
 

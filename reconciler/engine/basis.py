@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC
 
 from reconciler.engine.inventory import (
+    DeclaredItems,
     InventoryKey,
-    Wished,
     collections_of,
     declared_parts,
     inventory_keys,
@@ -124,10 +124,10 @@ def _wanted(
     """
     contains = planned.run.inventory.contains
     is_renamed = was_renamed(basis.seen, name, basis.path(name, plan))
-    for section, part, wished, read in _collections_read(planned, target):
+    for section, part, declared_items, read in _collections_read(planned, target):
         records = {record.id: record for record in read.own}
         left_alone = released_ids(section, part, planned.live)
-        for called, ids in _live_ids(part, wished, read, known_ids(section, part, planned.live)):
+        for called, ids in _live_ids(part, declared_items, read, known_ids(section, part, planned.live)):
             for number in ids - left_alone:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
@@ -137,17 +137,19 @@ def _wanted(
 
 
 def _live_ids(
-    part: Collection, wished: Wished, objects: Objects, target_ids: Mapping[Key, int]
+    part: Collection, declared_items: DeclaredItems, objects: Objects, target_ids: Mapping[Key, int]
 ) -> Iterator[tuple[Key, frozenset[int]]]:
-    """Yield each declared name with the IDs of the live objects that have it, or a former one."""
+    """Yield each declared name with the IDs of the live objects that have it, or a former one that nothing else has."""
     ids: dict[Key, set[int]] = {}
     own = {record.id: record for record in objects.own if record.id is not None and not record.below}
     for number, record in own.items():
         for name in record.names:
             ids.setdefault(part.identity(name), set()).add(number)
-    for name, resource in wished.items():
+    names = {part.identity(name) for name, resource in declared_items.items() if resource is not None}
+    for name, resource in declared_items.items():
         if resource is not None:
-            accepted = {part.identity(spelling) for spelling in (name, *getattr(resource, "renamed_from", ()))}
+            former = {part.identity(old) for old in getattr(resource, "renamed_from", ())}
+            accepted = {part.identity(name), *(former - names)}
             meant = {target_ids[spelling] for spelling in accepted if spelling in target_ids}
             yield name, frozenset().union(meant & own.keys(), *(ids.get(spelling, ()) for spelling in accepted))
 
@@ -200,11 +202,13 @@ def successions(planned: Planned) -> Iterator[str]:
         yield f"{counted(len(ends), 'rotated token')} beside a successor: {tells.format(first)}"
 
 
-def _collections_read(planned: Planned, target: DesiredTarget) -> Iterator[tuple[Section, Collection, Wished, Objects]]:
+def _collections_read(
+    planned: Planned, target: DesiredTarget
+) -> Iterator[tuple[Section, Collection, DeclaredItems, Objects]]:
     """Yield the declared collections of a target that were read, with their objects."""
     if isinstance(planned.live.absent.get(target.target.identity), Obstacle):
         return
-    for section, part, wished in collections_of(target, planned.run.kinds):
+    for section, part, declared_items in collections_of(target, planned.run.kinds):
         read = planned.live.parts.get((target.target, section.kind, part.name))
         if isinstance(read, Objects):
-            yield section, part, wished, read
+            yield section, part, declared_items, read

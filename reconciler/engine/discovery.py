@@ -237,7 +237,7 @@ def with_default_branches(
     unknown = {
         declared.target
         for declared in desired.targets
-        if not declared.held.keys().isdisjoint(section.kind for section in declared.sections)
+        if not declared.unplannable.keys().isdisjoint(section.kind for section in declared.sections)
         and declared.target.identity[1] not in listed
     }
     asked = {target for target in unknown if target.identity not in to_create}

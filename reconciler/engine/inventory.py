@@ -42,7 +42,7 @@ from reconciler.model.resource import Objects, Resource
 from reconciler.model.state import DesiredTarget, LiveState, Recorded, Reference, Section
 from reconciler.model.targets import Identity, Key, Level, Target
 
-Wished = Mapping[Key, Resource | None]
+DeclaredItems = Mapping[Key, Resource | None]
 """What is declared of a collection, by name."""
 
 InventoryKey = Callable[[DesiredTarget], str]
@@ -143,7 +143,7 @@ def _parts_now(
             yield target, part_now(key_of(target), section, part, read, known_ids(section, part, live))
 
 
-def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Section, Collection, Wished]]:
+def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Section, Collection, DeclaredItems]]:
     """Yield the declared collections whose objects can be created and deleted by name."""
     for section in target.sections:
         for part in kinds[section.kind].parts:
@@ -154,13 +154,13 @@ def collections_of(target: DesiredTarget, kinds: Kinds) -> Iterator[tuple[Sectio
 
 def known_ids(section: Section, part: Collection, live: LiveState) -> dict[Key, int]:
     """Return the IDs of the targets that names refer to, by canonical name, as far as they are known."""
-    wished = section.wanted[part.name]
-    if part.names.level is None or isinstance(wished, Resource):
+    declared_items = section.wanted[part.name]
+    if part.names.level is None or isinstance(declared_items, Resource):
         return {}
-    former = (old for resource in wished.values() for old in getattr(resource, "renamed_from", ()))
+    former = (old for resource in declared_items.values() for old in getattr(resource, "renamed_from", ()))
     numbers = {
         name: live.ids.get(Reference(part.names.level, name.casefold()))
-        for name in (*wished, *former, *section.released.get(part.name, ()))
+        for name in (*declared_items, *former, *section.released.get(part.name, ()))
         if isinstance(name, str)
     }
     return {part.identity(name): number for name, number in numbers.items() if isinstance(number, int)}

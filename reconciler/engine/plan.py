@@ -54,7 +54,7 @@ def plan(run: Run) -> Planned:
     planned = compared(run)
     planned = replace(planned, plan=with_sources(planned))
     audited, unknown = with_audit(planned)
-    _Told().log(unknown)
+    _RunLog().log(unknown)
     # `--only-change` selects changes by their source, which the plan needs by then.
     narrowed, cut = _narrowed(audited, planned.declared.whole, run.scope)
     explained = with_effects(narrowed, planned.live, run.kinds)
@@ -66,13 +66,13 @@ def plan(run: Run) -> Planned:
 
 def compared(run: Run) -> Planned:
     """Return the plan of all differences, without the reason for each difference. For errors, see `plan`."""
-    roster, told = Roster(run.reader), _Told()
-    return _compared(run, roster, *_discovered(run, roster, told), told)
+    roster, run_log = Roster(run.reader), _RunLog()
+    return _compared(run, roster, *_discovered(run, roster, run_log), run_log)
 
 
-def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
+def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, run_log: "_RunLog") -> Planned:
     kinds = run.kinds
-    declared = _declared(run, roster, discovery, manifests, told)
+    declared = _declared(run, roster, discovery, manifests, run_log)
     facts = Facts(run, roster, declared)
     # Before reading: a section that a rule excludes must not cost a request.
     obstacles = find_obstacles(Moment.DECLARED, facts)
@@ -82,9 +82,9 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifes
     }
     declared = replace(declared, desired=without(declared.desired, obstacles))
     live = _read(run, roster, declared, absent)
-    told.warn(moves(roster.follow_moves()))
+    run_log.warn(moves(roster.follow_moves()))
     if roster.present_paths != discovery.present_paths:
-        return _compared(run, roster, *_with_moves(declared, live, roster), told)
+        return _compared(run, roster, *_with_moves(declared, live, roster), run_log)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)
     live = replace(live, recorded=absences.recorded)
@@ -92,9 +92,9 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifes
     live = with_causes(declared.desired, live, roster, kinds, run.api_url)
     obstacles = find_obstacles(Moment.EXPLAINED, Facts(run, roster, declared, live, obstacles=obstacles))
     declared = replace(declared, desired=without(declared.desired, obstacles))
-    differing, live = _looked_up(run, roster, declared, live, told)
+    differing, live = _looked_up(run, roster, declared, live, run_log)
     # Lookups follow redirects too; the inventory asks for paths that nothing declares.
-    told.warn(moves(roster.follow_moves(but=absences.former)))
+    run_log.warn(moves(roster.follow_moves(but=absences.former)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles))
     shown = _with_inventory_problem(with_obstacles(differing, obstacles, kinds), run)
     live = replace(live, ids={**roster.ids, **live.ids})
@@ -103,13 +103,13 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifes
 
 def checked(run: Run) -> Planned:
     """Return a plan for the doctor, which also reads the sections that a plan skips, and finds the causes itself."""
-    roster, told = Roster(run.reader), _Told()
-    return _checked(run, roster, *_discovered(run, roster, told), told)
+    roster, run_log = Roster(run.reader), _RunLog()
+    return _checked(run, roster, *_discovered(run, roster, run_log), run_log)
 
 
-def _checked(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: "_Told") -> Planned:
+def _checked(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, run_log: "_RunLog") -> Planned:
     kinds = run.kinds
-    declared, today = _declared(run, roster, discovery, manifests, told), roster.now().date()
+    declared, today = _declared(run, roster, discovery, manifests, run_log), roster.now().date()
     facts = Facts(run, roster, declared)
     obstacles = find_obstacles(Moment.DECLARED, facts, checking=True)
     absent: dict[Identity, ToCreate | Obstacle] = {
@@ -119,13 +119,13 @@ def _checked(run: Run, roster: Roster, discovery: Discovery, manifests: Manifest
     targets = declared.desired.targets
     lacking = [(target, obstacle) for target in targets for obstacle in lacking_sections(target, kinds, today)]
     # What is switched off is found by reading; what lacks the name of its default branch could be read.
-    obstacles += tuple(obstacle for target, obstacle in lacking if obstacle.where.section in target.held)
+    obstacles += tuple(obstacle for target, obstacle in lacking if obstacle.where.section in target.unplannable)
     left_out = (obstacle for _, obstacle in lacking if obstacle.effect != "problem")
     declared = replace(declared, desired=without(declared.desired, left_out))
-    differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent), told)
-    told.warn(moves(roster.follow_moves()))
+    differing, live = _looked_up(run, roster, declared, _read(run, roster, declared, absent), run_log)
+    run_log.warn(moves(roster.follow_moves()))
     if roster.present_paths != discovery.present_paths:
-        return _checked(run, roster, *_with_moves(declared, live, roster), told)
+        return _checked(run, roster, *_with_moves(declared, live, roster), run_log)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     obstacles = find_obstacles(Moment.PLANNED, Facts(run, roster, declared, live, differing, obstacles), checking=True)
     shown = with_undermined(with_obstacles(differing, obstacles, kinds), declared.desired, live, kinds)
@@ -162,7 +162,7 @@ def with_origins(plan: Plan, manifests: Manifests) -> Plan:
     return replace(plan, targets=tuple(target.with_origins(manifests.origin) for target in plan.targets))
 
 
-class _Told(set[object]):
+class _RunLog(set[object]):
     """The warnings of a run so far: a project that turns out to have moved makes it begin anew."""
 
     def warn(self, sentences: Iterable[object]) -> None:
@@ -177,7 +177,7 @@ class _Told(set[object]):
                 self.add(sentence)
 
 
-def _discovered(run: Run, roster: Roster, told: _Told) -> tuple[Discovery, Manifests]:
+def _discovered(run: Run, roster: Roster, run_log: _RunLog) -> tuple[Discovery, Manifests]:
     """List the members of sets, and apply these; look up what the lists lack and this run does not read.
 
     That may have moved: the manifests have the present paths.
@@ -185,7 +185,7 @@ def _discovered(run: Run, roster: Roster, told: _Told) -> tuple[Discovery, Manif
     discovery = discover_members(run, roster)
     manifests = with_members(run.manifests, discovery)
     look_up_unlisted(run, manifests, discovery, roster)
-    told.warn(moves(roster.follow_moves()))
+    run_log.warn(moves(roster.follow_moves()))
     return replace(discovery, present_paths=roster.present_paths), manifests.with_moved(roster.present_paths)
 
 
@@ -204,16 +204,16 @@ def _with_moves(declared: Declared, live: LiveState, roster: Roster) -> tuple[Di
     return discovery, declared.manifests.with_moved(roster.present_paths)
 
 
-def _declared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, told: _Told) -> Declared:
+def _declared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifests, run_log: _RunLog) -> Declared:
     """Load the declarations, given the members of sets, and select the part that this run plans."""
     known = {*run.manifests.warnings}
-    told.warn(warning for warning in manifests.warnings if warning not in known)
+    run_log.warn(warning for warning in manifests.warnings if warning not in known)
     # Sets are expanded first: a project may have changed only because it became a member of a set.
     since = changed_since(run, manifests, discovery)
-    told.warn(since.warnings)
-    desired = _selected(run, manifests, since.changed, told)
+    run_log.warn(since.warnings)
+    desired = _selected(run, manifests, since.changed, run_log)
     existence = find_absent(desired.targets, manifests.desired.targets, roster, discovery.ids, run.api_url)
-    told.log(omission_remarks(existence.omissions))
+    run_log.log(omission_remarks(existence.omissions))
     manifests, desired = with_archived(manifests, desired, discovery.groups, discovery.paths, roster.answers)
     absent = existence.created.keys() | existence.obstacles.keys()
     manifests, desired, branches = with_default_branches(manifests, desired, roster, absent, discovery.listed)
@@ -221,12 +221,14 @@ def _declared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifes
     return Declared(manifests, desired, discovery, existence, manifests.unlisted, past, since.remarks, branches)
 
 
-def _selected(run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None, told: _Told) -> DesiredState:
+def _selected(
+    run: Run, manifests: Manifests, changed_targets: frozenset[Target] | None, run_log: _RunLog
+) -> DesiredState:
     """Return the selected and changed targets, less those of sets whose groups cannot be listed."""
     scope, whole, unlisted = run.scope, manifests.desired, manifests.unlisted
     only = None if scope.failed is None else {(section.target, section.section) for section in scope.failed}
     desired = select(whole, replace(scope.selection, only=only), partly=bool(unlisted))
-    told.warn(() if unlisted else exclusion_warnings(scope.selection, whole))
+    run_log.warn(() if unlisted else exclusion_warnings(scope.selection, whole))
     if changed_targets is not None and not scope.everything and scope.failed is None:
         desired = replace(
             desired, targets=tuple(target for target in desired.targets if target.target in changed_targets)
@@ -242,10 +244,12 @@ def _read(run: Run, roster: Roster, declared: Declared, absent: Mapping[Identity
     return read_live(declared.desired, roster, run.kinds, run.progress, early=early, ids=ids, absent=absent)
 
 
-def _looked_up(run: Run, roster: Roster, declared: Declared, live: LiveState, told: _Told) -> tuple[Plan, LiveState]:
+def _looked_up(
+    run: Run, roster: Roster, declared: Declared, live: LiveState, run_log: _RunLog
+) -> tuple[Plan, LiveState]:
     """Return the plan without regard to obstacles, and live state with the answers to all lookups."""
     desired, whole = declared.desired, declared.whole.targets
-    told.warn(unshown_fields(desired, live))
+    run_log.warn(unshown_fields(desired, live))
     differing, live = plan_with_lookups(run, roster, desired, whole, live)
     differing = with_imports(differing, declared.existence.importing)
     return differing.with_findings(doomed_entries(desired, run.kinds, roster.records)), live

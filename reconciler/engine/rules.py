@@ -382,14 +382,14 @@ def _perhaps_archived(facts: Facts) -> Iterator[tuple[Target, tuple[Section, ...
         if change.address.section and kinds[change.address.section].needs.archived is not Archived.OPEN
     }
     # A section that is refused for another reason needs no request to find out whether the project is archived.
-    told = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
+    explained = {(obstacle.where.target, obstacle.where.section) for obstacle in facts.obstacles}
     listed = facts.declared.listed if changing else frozenset()
     for declared in facts.targets:
         target = declared.target
         refused = tuple(
             section
             for section in declared.sections
-            if (target, section.kind) in changing and told.isdisjoint(((target, section.kind), (target, "")))
+            if (target, section.kind) in changing and explained.isdisjoint(((target, section.kind), (target, "")))
         )
         is_known = target.identity in facts.live.absent or target.identity[1] in listed or _is_active(declared, facts)
         if target.level is Level.PROJECT and refused and not is_known:

@@ -222,12 +222,12 @@ def lacking_sections(target: DesiredTarget, kinds: Kinds, today: date) -> Iterat
     """
     listed = target.listed or Listed()
     record = ProjectRecord(archived=listed.archived, off=listed.off)
-    for section in target.sections if target.listed or target.held else ():
+    for section in target.sections if target.listed or target.unplannable else ():
         kind, is_skipped = kinds[section.kind], section.kind in target.skipped
         where = address_of(section, kinds)
         obstacles = list(section_obstacles(where, kind.needs, record, omission_remedy(section)))
-        if not obstacles and section.kind in target.held:
-            obstacles = [target.held[section.kind].at(where)]
+        if not obstacles and section.kind in target.unplannable:
+            obstacles = [target.unplannable[section.kind].at(where)]
             is_skipped &= obstacles[0].effect == "not applicable"
         if obstacles:
             about = () if is_skipped else excepting_section(section, target.excepts(section.kind, today), kind)

@@ -36,13 +36,13 @@ class MergedTarget:
     Attributes:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
-        told: what is to be said of its sections.
+        diagnostics: what is to be said of its sections.
         contradictions: by section, what contradicts the name of the default branch.
     """
 
     desired: DesiredTarget
     stack: Stack
-    told: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     contradictions: Mapping[str, Obstacle] = field(default_factory=dict)
     _taken: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     """By section, the names that its items have or had, once they were asked for."""
@@ -65,11 +65,6 @@ class MergedTarget:
             return self.spec
         names = NAMES if DEFAULT_BRANCH in values else PATH_NAMES
         return {key: literal(value, names) for key, value in self.spec.items()}
-
-    @property
-    def beneath(self) -> Stack:
-        """What the profiles and sets below its document declare."""
-        return self.stack.of(*self.stack.layers[:-1])
 
     def unmanaged(self, field: str) -> str:
         """Return the place where its document leaves a section, or one object, alone; empty if it does not.

@@ -148,7 +148,7 @@ def merge_targets(
     for composition in compositions:
         merged = _merge(composition, index, diagnostics, compared)
         if merged is not None:
-            for diagnostic in merged.told:
+            for diagnostic in merged.diagnostics:
                 diagnostics.add(diagnostic, merged.stack)
             desired = _desired(composition, merged, index, knowledge.discovered, diagnostics)
             targets[desired.target.identity] = replace(merged, desired=desired)
@@ -335,23 +335,23 @@ def _merge(
     whole = stacked(target, layers, index.specs, values, layers[-1].unmanaged, let_go=layers[-1].let_go)
     errors = [*_errors(composition.sets, whole, index, compared)]
     is_sound = bool(whole.let_go) and not any((*_declared_beside(whole), *broken_locks(whole)))
-    told = [*_remarks_about_let_go(whole, complete=not composition.nameless)] if is_sound else []
-    sections = tuple(_sections(whole, told))
-    held: dict[str, Obstacle] = {}
+    remarks = [*_remarks_about_let_go(whole, complete=not composition.nameless)] if is_sound else []
+    sections = tuple(_sections(whole, remarks))
+    contradictions: dict[str, Obstacle] = {}
     if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
         # What its name contradicts is a problem of its project alone: whoever may change it must not stop all plans.
         objects = _of_default_branch(whole)
-        wrong = [(place, each) for place, each, _ in (*errors, *((whole, each, None) for each in told))]
+        wrong = [(place, each) for place, each, _ in (*errors, *((whole, each, None) for each in remarks))]
         for place, each in wrong:
             if each.severity == "error" and _object_at(whole, each.steps) in objects:
                 reason = f"the default branch is {composition.default_branch}; {sentence(each, place)}"
-                held.setdefault(str(each.steps[1]), Obstacle(target.address, reason))
+                contradictions.setdefault(str(each.steps[1]), Obstacle(target.address, reason))
         errors = [error for error in errors if _object_at(whole, error[1].steps) not in objects]
-        told = [each for each in told if each.severity != "error" or _object_at(whole, each.steps) not in objects]
-        sections = tuple(_as_written(whole.unnamed, sections, held))
+        remarks = [each for each in remarks if each.severity != "error" or _object_at(whole, each.steps) not in objects]
+        sections = tuple(_as_written(whole.unnamed, sections, contradictions))
     for place, error, by in errors:
         diagnostics.add(error, place, by)
-    return MergedTarget(DesiredTarget(target, sections), whole, tuple(told), held)
+    return MergedTarget(DesiredTarget(target, sections), whole, tuple(remarks), contradictions)
 
 
 def _of_default_branch(stack: Stack) -> Set[tuple[str, Key]]:
@@ -369,7 +369,7 @@ def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
 
 
 def _as_written(unnamed: Stack, sections: Sequence[Section], held_sections: Container[str]) -> Iterator[Section]:
-    """Yield the sections of a target, each with what was written; those that are held, as they were written alone."""
+    """Yield the sections of a target, each with what was written; of those with a contradiction, that alone."""
     written, named = (
         {section.kind: section for section in _sections(unnamed, [])},
         {each.kind: each for each in sections},
@@ -481,13 +481,13 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
             yield Diagnostic(steps, message, "advice")
 
 
-def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
+def _sections(stack: Stack, remarks: list[Diagnostic]) -> Iterator[Section]:
     """Yield the sections of a target that have no errors; add what is to be said of all of them."""
     target = stack.target
     for name in stack.sections:
         spec, pruned = stack.specs[name], name in stack.prune
         section, problems = check_section(stack, spec, target)
-        told += problems
+        remarks += problems
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
             wanted, released = spec.kind.wanted(section, prune=pruned), stack.released.get(name, {})
@@ -496,7 +496,7 @@ def _sections(stack: Stack, told: list[Diagnostic]) -> Iterator[Section]:
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
             message = level_error(name, target.level, stack.specs) or undeclared
-            told.append(Diagnostic(("spec", PRUNE, number), message))
+            remarks.append(Diagnostic(("spec", PRUNE, number), message))
 
 
 def _desired(
@@ -535,7 +535,7 @@ def _desired(
         creation=own.creation if own else None,
         unmanaged=merged.stack.unmanaged,
         skipped=_shared(frozenset(skipping)),
-        held=merged.contradictions or _waiting(composition, merged.stack),
+        unplannable=merged.contradictions or _waiting(composition, merged.stack),
     )
 
 

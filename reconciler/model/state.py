@@ -75,7 +75,8 @@ class DesiredTarget:
         creation: what to create if it does not exist; None if that is a problem.
         unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
         skipped: the sections that are left out where the project cannot have them; else that is a problem.
-        held: by section, why it cannot be planned: its `{default_branch}` is not known, or contradicts a name there.
+        unplannable: by section, why it cannot be planned: its `{default_branch}` is not known, or contradicts a name
+            there.
     """
 
     target: Target
@@ -89,7 +90,7 @@ class DesiredTarget:
     creation: Creation | None = None
     unmanaged: frozenset[str] = frozenset()
     skipped: frozenset[str] = field(default=frozenset(), compare=False)
-    held: Mapping[str, Obstacle] = field(default_factory=dict, compare=False)
+    unplannable: Mapping[str, Obstacle] = field(default_factory=dict, compare=False)
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

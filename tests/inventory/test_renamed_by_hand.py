@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.memory.store import INVENTORY_BRANCH
 from tests.inventory.checkout import Checkout
 
 SPEC = """{
@@ -226,5 +227,9 @@ def test_names_that_move_on_by_one_are_freed_one_after_the_other_also_by_a_saved
     assert user.apply("--plan ../plan.json --quiet") == (0, [])
     assert writes(user) == [f"PUT projects/acme%2Fapi/milestones/{ids[title]}" for title in "321"]
     assert user.plan() == (0, [])
+    assert user.apply("--quiet") == (0, [])
+    assert user.listed() == [f"project 100 {title} <second>" for title in "234"]
+    # Without a list, what is there is adopted by its own name.
+    user.git.git("branch", "--quiet", "-D", INVENTORY_BRANCH)
     assert user.apply("--quiet") == (0, [])
     assert user.listed() == [f"project 100 {title} <second>" for title in "234"]

@@ -69,7 +69,6 @@ def test_a_section_is_left_alone_whatever_is_declared_and_however_sets_disagree(
     assert read.of(API).explain("prune") == [("a.yaml:5", ["milestones", "job_token_scope"])]
     assert read.of(API).explain(("prune", 0)) == [("a.yaml:5", "job_token_scope")]
     assert read.of(API).explain(("unmanaged", 1)) == [("a.yaml:25", "milestones")]
-    assert read.of(API).beneath.sections == {"job_token_scope": {"projects": ["acme/lib"]}}
     folder.put("a.yaml", PROFILE + SETS + OWN % "[trigger_tokens]")
     assert "set two and set one (a.yaml:13:36) have the same priority, 0, and disagree here" in folder.faults()
 

@@ -171,10 +171,10 @@ class Preparation:
 
     def _in_place_of(self, ready: Ready, planned: TargetPlan) -> TargetPlan:
         """Return a settings section as it is planned now, with the other findings about it."""
-        (told,) = with_effects(Plan((planned,)), LiveState({}, {}), self.kinds).targets
-        told = _with_origins_of(told, ready.plan.changes)
+        (explained,) = with_effects(Plan((planned,)), LiveState({}, {}), self.kinds).targets
+        explained = _with_origins_of(explained, ready.plan.changes)
         others = (finding for finding in ready.plan.findings if finding.code != "problem")
-        return replace(told, items=(*told.changes, *told.problems, *others))
+        return replace(explained, items=(*explained.changes, *explained.problems, *others))
 
     def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
         return {
