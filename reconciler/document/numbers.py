@@ -145,8 +145,8 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
 
     The words are actions; in a report, the words of outcomes, and `unfinished` for all of them that are not done; then
     `requests`, the number of requests of the changes; `loosens` and `tightens`, by their effects, and `loosened` and
-    `tightened`, by those of the changes by hand that they undo; and for findings their key in the summary, or their
-    code.
+    `tightened`, by those of the changes by hand that they undo, of a report for what was done; and for findings their
+    key in the summary, or their code.
     """
     numbers = Counter[tuple[str, str]]()
     for item in items:
@@ -158,9 +158,10 @@ def counts_by_section(items: Iterable[Item]) -> Counter[tuple[str, str]]:
         if change is None:
             continue
         numbers[section, "requests"] += len(change.requests)
-        effect = effect_of(change)
-        numbers.update((section, word) for word in EFFECTS if effect in (word, "both"))
-        numbers.update((section, verb) for verb in effect_verbs(change) if verb not in EFFECTS)
+        if not isinstance(item, Outcome) or item.status is Status.DONE:
+            effect = effect_of(change)
+            numbers.update((section, word) for word in EFFECTS if effect in (word, "both"))
+            numbers.update((section, verb) for verb in effect_verbs(change) if verb not in EFFECTS)
         if isinstance(item, Outcome):
             numbers[section, item.word] += 1
             numbers[section, "unfinished"] += item.status is not Status.DONE

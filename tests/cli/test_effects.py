@@ -348,3 +348,13 @@ def test_what_is_planned_again_keeps_its_effect_and_its_place(
     assert found == expected
     tightening = [item for item in changes_of(report) if item.get("effect") == "tightens"]
     assert report["summary"]["tightens"] == len(tightening)
+
+
+def test_a_report_counts_the_effects_of_what_was_done_alone(cli_runner: CliRunner) -> None:
+    cli_runner.service(protected_branches=[rule(1, "main", DEVELOPERS), rule(2, "next", DEVELOPERS)])
+    cli_runner.project("{protected_branches: {main: {allowed_to_push: []}, next: {allowed_to_push: []}}}")
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(protected_branches=[rule(1, "main", DEVELOPERS), rule(2, "next", MAINTAINERS)])
+    assert cli_runner("apply --plan plan.json --yes --report json=report.json").code == 3
+    summary = json.loads((cli_runner.folder / "report.json").read_text())["summary"]
+    assert {word: number for word, number in summary.items() if number} == {"updated": 1, "stale": 1, "tightens": 1}
