@@ -481,13 +481,13 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
             yield Diagnostic(steps, message, "advice")
 
 
-def _sections(stack: Stack, remarks: list[Diagnostic]) -> Iterator[Section]:
+def _sections(stack: Stack, section_diagnostics: list[Diagnostic]) -> Iterator[Section]:
     """Yield the sections of a target that have no errors; add what is to be said of all of them."""
     target = stack.target
     for name in stack.sections:
         spec, pruned = stack.specs[name], name in stack.prune
         section, problems = check_section(stack, spec, target)
-        remarks += problems
+        section_diagnostics += problems
         if section is not None:
             own = not stack.layers[-1].title and name in stack.layers[-1].sections
             wanted, released = spec.kind.wanted(section, prune=pruned), stack.released.get(name, {})
@@ -496,7 +496,7 @@ def _sections(stack: Stack, remarks: list[Diagnostic]) -> Iterator[Section]:
         if name and not any(name in layer.document.value.get("spec", {}) for layer in stack.layers):
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
             message = level_error(name, target.level, stack.specs) or undeclared
-            remarks.append(Diagnostic(("spec", PRUNE, number), message))
+            section_diagnostics.append(Diagnostic(("spec", PRUNE, number), message))
 
 
 def _desired(
