@@ -5,13 +5,13 @@
 3. A profile or set changes only if all its targets need the same change, except those to which its value makes no
    difference. A target that cannot have the section never prevents a change; an unread target always does.
 4. Otherwise the target's own document declares the value, in its own spelling.
-5. An item that is no longer to be declared leaves all layers above the topmost null; if one of these cannot change, the
+5. An item that must no longer be declared leaves all layers above the topmost null; if one of these cannot change, the
    item is null in the own document.
-6. An item that is to be declared again replaces its null, or the own document drops the null that covers it.
+6. An item that must be declared again replaces its null, or the own document drops the null that hides it.
 7. An item gets its former name back in all layers that declare it; if one of these cannot change, the own document has
    a null for the new name, and the whole item under the former one.
 8. An entry of lists that unite leaves all layers or stays: no document can take it from the lists of others.
-9. A field that is no longer to be declared leaves the topmost layer or stays: no document can take it from another.
+9. A field that must no longer be declared leaves the topmost layer or stays: no document can take it from another.
 10. A new item goes into a profile or set whose `prune` counts for any target, if all its targets that may have the
     section need it; else into the own document.
 """

@@ -44,9 +44,9 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
     if opened.stored is None or opened.store is None:
         return planned.plan, None
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, planned.live)
-    former = {
-        key_of(target): path for target in declared.whole.targets for path in [*target.former_paths.values()][-1:]
-    }
+    moved = (target for target in declared.whole.targets if target.former_paths)
+    # The last place is that of its own document, if it has one: the sets come before.
+    former = {key_of(target): [*target.former_paths.values()][-1] for target in moved}
     commit = "" if opened.obstacle else commit
     basis = Basis(seen=inventory, commit=commit, whole=whole and not opened.obstacle, former=former)
     if basis.whole:
@@ -206,6 +206,7 @@ def _collections_read(
     planned: Planned, target: DesiredTarget
 ) -> Iterator[tuple[Section, Collection, DeclaredItems, Objects]]:
     """Yield the declared collections of a target that were read, with their objects."""
+    # Of a target that cannot be planned, the parts are empty because nothing was read: no object is missing there.
     if isinstance(planned.live.absent.get(target.target.identity), Obstacle):
         return
     for section, part, declared_items in collections_of(target, planned.run.kinds):

@@ -58,8 +58,8 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, live)
     parts = tuple(_parts_now(run.kinds, declared, live, key_of))
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
-    candidates, kept = absent(inventory, (part for _, part in parts))
     renamed, several = renamed_by_hand(inventory, (part for _, part in parts))
+    candidates, kept = absent(inventory, (part for _, part in parts), {*renamed, *several})
     candidates = (*candidates, *(inventory.objects[key] for key in renamed))
     commits = {line.at for line in candidates if line.at}
     positions = dict.fromkeys(commits, CommitPosition.UNKNOWN)

@@ -55,7 +55,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """What the inventory finds in live state: objects that are no longer declared, or were renamed.
+    """The objects of the inventory that are no longer declared, or that somebody has renamed on the service.
 
     Attributes:
         deletions: the inventory lines of the objects that the plan may delete.
@@ -86,7 +86,7 @@ class Planned:
         compared: the plan of all differences, without regard to obstacles.
         obstacles: the obstacles, in the order in which the plan reports them.
         plan: the plan that is shown, with its obstacles.
-        absences: what the inventory finds.
+        absences: the objects of the inventory that are no longer declared, or were renamed.
         cut: the targets that lost changes or problems to `--retry-failed` or `--only-change`.
         hints: the pairs of a deletion and a creation that look like a rename.
     """

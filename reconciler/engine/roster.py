@@ -157,7 +157,7 @@ class Roster:
     def present_paths(self) -> dict[Identity, str]:
         """The paths of the groups and projects that have moved, by `Target.identity` with the former path.
 
-        What is to be deleted is not among them.
+        Those whose deletion is scheduled are left out.
         """
         return {target.identity: move.path for target, move in self.moves.items() if move.path and not move.doomed}
 

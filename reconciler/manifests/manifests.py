@@ -223,7 +223,7 @@ class Manifests:
     def with_moved(self, present_paths: Mapping[Identity, str]) -> "Manifests":
         """Return the manifests with the present paths of groups and projects that documents name by former ones.
 
-        What would have errors stays as it is, such as two documents of one project.
+        Where the present path would lead to errors, such as two documents of one project, the former one stays.
 
         Args:
             present_paths: by `Target.identity` with the former path.

@@ -36,7 +36,7 @@ class MergedTarget:
     Attributes:
         desired: its sections, checked.
         stack: its layers, and the spec that they merge into.
-        diagnostics: what is to be said of its sections.
+        diagnostics: the errors and the advice about its sections.
         contradictions: by section, what contradicts the name of the default branch.
     """
 

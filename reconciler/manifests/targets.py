@@ -368,7 +368,7 @@ def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
     return None
 
 
-def _as_written(unnamed: Stack, sections: Sequence[Section], held_sections: Container[str]) -> Iterator[Section]:
+def _as_written(unnamed: Stack, sections: Sequence[Section], contradicted: Container[str]) -> Iterator[Section]:
     """Yield the sections of a target, each with what was written; of those with a contradiction, that alone."""
     written, named = (
         {section.kind: section for section in _sections(unnamed, [])},
@@ -376,7 +376,7 @@ def _as_written(unnamed: Stack, sections: Sequence[Section], held_sections: Cont
     )
     for name in unnamed.sections:
         before = written.get(name, Section(unnamed.target, name, {}))
-        if name in held_sections:
+        if name in contradicted:
             yield before
         elif name in named:
             yield named[name] if named[name] == before else replace(named[name], written=before)
@@ -482,7 +482,7 @@ def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnosti
 
 
 def _sections(stack: Stack, section_diagnostics: list[Diagnostic]) -> Iterator[Section]:
-    """Yield the sections of a target that have no errors; add what is to be said of all of them."""
+    """Yield the sections of a target that have no errors; collect the errors and the advice about all of them."""
     target = stack.target
     for name in stack.sections:
         spec, pruned = stack.specs[name], name in stack.prune

@@ -404,7 +404,7 @@ def _single_former_name(item_value: Any) -> str:
 def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
 
-    What is live does not show whether such names have been exchanged already.
+    Live names do not show whether an apply has exchanged them already.
     """
     for key, old in former_by_item.items():
         name, others = old, {key}

@@ -128,7 +128,7 @@ class KeptObject:
 
 @dataclass(frozen=True, slots=True)
 class AbsenceDecision:
-    """What history says of objects of the inventory.
+    """Objects of the inventory, divided by whether history proves their lines.
 
     Attributes:
         proved: the objects whose lines it proves, in the order of the inventory: they may be deleted, or renamed back.
@@ -194,20 +194,24 @@ def part_now(
 
 
 def absent(
-    inventory: Inventory, part_states: Iterable[PartNow]
+    inventory: Inventory, part_states: Iterable[PartNow], renamed_keys: Collection[ObjectKey] = ()
 ) -> tuple[tuple[ObjectLine, ...], tuple[KeptObject, ...]]:
     """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
 
-    What has a name or an ID that is declared is neither; nor is what is no longer live, or was renamed on the service.
+    An object with a declared name or ID is neither, nor is one that is no longer live.
+
+    Args:
+        inventory: the list.
+        part_states: the declared collections.
+        renamed_keys: the objects that were renamed on the service: see `renamed_by_hand`.
     """
     lines, candidates, kept = _by_part(inventory), [], []
     for part in part_states:
-        renamed = _renamed(part, lines.get((part.target, part.section, part.part), ()))
         for line in lines.get((part.target, part.section, part.part), ()):
             if part.live is None:
                 if part.identity(line.name) not in part.names:
                     kept.append(KeptObject(line, UNLISTED))
-            elif line.id not in part.live or line.id in part.declared or line.key in renamed:
+            elif line.id not in part.live or line.id in part.declared or line.key in renamed_keys:
                 continue
             elif part.by_id or part.identity(line.name) in part.live[line.id]:
                 candidates.append(line)
@@ -242,16 +246,14 @@ def _by_part(inventory: Inventory) -> Mapping[tuple[str, str, str], Sequence[Obj
 
 def _renamed(part_state: PartNow, lines: Iterable[ObjectLine]) -> dict[ObjectKey, Key]:
     """Return those of a part's objects whose name is declared and not live, each with the name of its item."""
-    if part_state.live is None or part_state.by_id:
+    live, wanted = part_state.live, part_state.wanted
+    if live is None or part_state.by_id:
         return {}
-    shown = frozenset[Key]().union(*part_state.live.values())
-    live = {part_state.wanted[name] for name in shown if name in part_state.wanted}
-    named = ((line, part_state.wanted.get(part_state.identity(line.name))) for line in lines)
-    return {
-        line.key: name
-        for line, name in named
-        if name is not None and name not in live and line.id in part_state.live and line.id not in part_state.declared
-    }
+    # Most objects have their own names: then no other name is looked at.
+    others = [line for line in lines if line.id in live and line.id not in part_state.declared]
+    named = {line.key: wanted[name] for line in others if (name := part_state.identity(line.name)) in wanted}
+    in_order = {wanted[name] for names in live.values() for name in names & wanted.keys()} if named else set()
+    return {key: name for key, name in named.items() if name not in in_order}
 
 
 def decide(

@@ -260,7 +260,7 @@ def test_a_title_is_another_where_the_service_keeps_the_difference(engine: Engin
     put(engine, {"id": 1, "title": "\u00a01.0"}, {"id": 2, "title": "rc"}, {"id": 3, "title": "2.0"})
     wanted = section("milestones", {"1.0": {}, "RC": {}, "\t2.0\n": {}})
     hints = {change.address.name: "; ".join(sentences(change, "hint")) for change in engine.plan(wanted).changes}
-    alike = "is there: but is another name: it differs in blanks, capitals or characters that look alike"
+    alike = "already exists, and differs only in blanks, capitals or characters that look alike"
     assert hints == {"1.0": f"'\\xa01.0' {alike}", "RC": f"'rc' {alike}"}
     engine.step(wanted)
     assert titles(engine) == ["\u00a01.0", "rc", "2.0", "1.0", "RC"]

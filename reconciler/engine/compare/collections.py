@@ -18,7 +18,7 @@ from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Recorded, Reference
 from reconciler.model.targets import Key
 
-NEAR_MISS = "{} is there: but is another name: it differs in blanks, capitals or characters that look alike"
+NEAR_MISS = "{} already exists, and differs only in blanks, capitals or characters that look alike"
 """The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
 
 OTHER_NAME = 'the one that was applied is "{}" now, and stays: somebody renamed it on the service'
