@@ -196,6 +196,7 @@ MILESTONES = Collection(
         # A POST takes no state: a milestone that is created closed takes a second request.
         events={"active": "activate", "closed": "close"},
         promotion="projects/{project}/milestones/{id}/promote",
+        exchanges=True,
     ),
     deletion=Deletion(lost="its issues and merge requests"),
     losses=losses,

@@ -17,9 +17,10 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, SectionSpec, Stack, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import find
-from reconciler.model.endpoints import Collection, as_json
+from reconciler.model.endpoints import Collection, Writes, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.in_effect import PatternRule
+from reconciler.model.renames import circles
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
@@ -348,7 +349,7 @@ def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Itera
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section_value, in_chains=spec.items.writes.renames)
+        yield from _old_name_errors(section_value, spec.items.writes)
 
 
 def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
@@ -370,13 +371,8 @@ def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bo
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> Iterator[Diagnostic]:
-    """Yield the errors in former names.
-
-    Args:
-        items_by_name: the items of a section.
-        in_chains: whether an item may get a name that another one gives up; see `Writes.renames`.
-    """
+def _old_name_errors(items_by_name: Mapping[str, Any], writes: Writes) -> Iterator[Diagnostic]:
+    """Yield the errors in former names of the items of a section."""
     claimed: dict[str, str] = {}
     for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
@@ -386,12 +382,16 @@ def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> It
                 continue
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
-            elif items_by_name.get(old) is not None and not (in_chains and _single_former_name(items_by_name[old])):
+            elif items_by_name.get(old) is not None and not (
+                writes.renames and _single_former_name(items_by_name[old])
+            ):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
                 yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
-    yield from _circle_errors({key: _single_former_name(item) for key, item in items_by_name.items()})
+    if not writes.exchanges:
+        former = {key: _single_former_name(item) for key, item in items_by_name.items()}
+        yield from _exchange_errors({key: old for key, old in former.items() if old})
 
 
 def _single_former_name(item_value: Any) -> str:
@@ -401,19 +401,15 @@ def _single_former_name(item_value: Any) -> str:
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
-
-    Live names do not show whether an apply has exchanged them already.
-    """
-    for key, old in former_by_item.items():
-        name, others = old, {key}
-        while name in former_by_item and name not in others:
-            others.add(name)
-            name = former_by_item[name]
-        if name == key != old:
-            message = f"`{old}` and `{key}` exchange names: rename one to a third name first, in a commit of its own"
-            yield Diagnostic((key, OLD_NAMES), message, value=old)
+def _exchange_errors(former: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield an error for each item that exchanges its name with others, given the former names."""
+    for circle in circles(former):
+        for key in circle:
+            names = listed(f"`{name}`" for name in circle)
+            message = (
+                f"{names} exchange names: leave {OLD_NAMES} out to exchange their fields, or use a third name first"
+            )
+            yield Diagnostic((str(key), OLD_NAMES), message, value=former[str(key)])
 
 
 def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:

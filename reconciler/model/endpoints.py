@@ -490,6 +490,8 @@ class Writes:
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
+        exchanges: whether objects can exchange their names: one of them gets a name of ours first, so names are free
+            text, and protect nothing.
         once: whether a request must not be sent again after a lost answer, since it may mean another object then.
         defaults: by field, what the service puts there where a creation does not say it, in words.
         cover: what protects while an object that no request can change is deleted and created again; None where
@@ -510,6 +512,7 @@ class Writes:
     most: int = 0
     promotion: str = ""
     renames: bool = True
+    exchanges: bool = False
     once: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     cover: Cover | None = None

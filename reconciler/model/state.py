@@ -212,11 +212,14 @@ class Recorded:
     Attributes:
         let_go: the objects that are no longer declared, by ID, each with the commit that declared it.
         renamed: the IDs of the objects that somebody has renamed on the service, by identity of their declared names.
-        unproved: by identity of the declared name, why it is not certain that an object in `renamed` is the same.
+        exchanged: the IDs of the objects that exchange names, by identity of the names that they are to have.
+        unproved: by identity of the declared name, why it is not certain that an object in `renamed` is the same, or
+            which of some objects that exchange names is which.
     """
 
     let_go: Mapping[int, str] = field(default_factory=dict)
     renamed: Mapping[Key, int] = field(default_factory=dict)
+    exchanged: Mapping[Key, int] = field(default_factory=dict)
     unproved: Mapping[Key, str] = field(default_factory=dict)
 
 
