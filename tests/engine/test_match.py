@@ -87,8 +87,8 @@ def test_each_object_of_a_chain_gets_the_name_that_another_gives_up_and_that_one
     killed_after_the_first = [found(1, "A"), found(2, "b"), found(3, "D")]
     assert matched(wanted, *killed_after_the_first, in_chains=True)["pairs"] == [
         ("C", 2, "b"),
-        ("D", 3, None),
         ("B", 1, "A"),
+        ("D", 3, None),
     ]
     done = [found(1, "B"), found(2, "C"), found(3, "D")]
     assert matched(wanted, *done, in_chains=True) == {

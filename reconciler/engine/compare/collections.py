@@ -23,11 +23,11 @@ from reconciler.model.wording import listed
 NEAR_MISS = "{} already exists, and differs only in blanks, capitals or characters that look alike"
 """The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
 
-EXCHANGED = "{} exchange their names, and it is not certain which object is which: {}"
+EXCHANGED = "exchanges its name with {}, and it is not certain which object is which: {}"
 
 NAME_KEPT = 'cannot get its name: the object that is called "{}" keeps it, since it cannot be renamed'
 
-UNRECORDED = "no apply has recorded them"
+UNRECORDED = "not all of them are live and recorded by an apply"
 
 OTHER_NAME = 'the one that was applied is "{}" now, and stays: somebody renamed it on the service'
 """The hint about an object that no request can rename."""
@@ -58,17 +58,17 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    recorded = at.recorded
-    known = _known(at, live) if at.part.writes.renames else {}
+    exchanges = tuple(circles(former_names(present, at.part.identity))) if at.part.writes.exchanges else ()
+    known = _known(at, present, live, exchanges)
     matches = match(
         present,
         [*live, *_promoted(at, present)],
         canonical,
         in_chains=at.part.writes.renames,
-        known={name: record for name, record in known.items() if name in map(canonical, present)},
-        undecided=_undecided(at, present, known) if at.part.writes.exchanges else {},
+        known=known,
+        undecided=_undecided(at, exchanges, known),
     )
-    if recorded.unproved:
+    if at.recorded.unproved:
         matches = _without_unproved(at, matches)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
@@ -94,28 +94,44 @@ def _present_names(recorded: Recorded, live: Sequence[LiveRecord]) -> Mapping[Ke
     return {name: by_id[number] for name, number in recorded.renamed.items()}
 
 
-def _known(at: DeclaredPart[Collection], live: Sequence[LiveRecord]) -> dict[Key, LiveRecord]:
-    """Return the objects that the inventory knows, or a saved plan, by identity of their declared names."""
-    ids = {**at.recorded.renamed, **at.recorded.exchanged}
+def _known(
+    at: DeclaredPart[Collection],
+    present: Iterable[Key],
+    live: Sequence[LiveRecord],
+    exchanges: Iterable[Sequence[Key]],
+) -> dict[Key, LiveRecord]:
+    """Return the objects that the inventory knows, or a saved plan, by identity of their declared names.
+
+    Args:
+        at: the collection.
+        present: the names of the wanted objects.
+        live: see `without_own_project`.
+        exchanges: the identities of wanted objects that exchange names.
+    """
+    names = set(map(at.part.identity, present)) if at.part.writes.renames else set()
+    ids = {name: number for name, number in at.recorded.renamed.items() if name in names}
+    ids |= {name: at.recorded.exchanged.get(name, 0) for circle in exchanges for name in circle}
     by_id = {record.id: record for record in live} if ids else {}
     return {name: by_id[number] for name, number in ids.items() if number in by_id}
 
 
 def _undecided(
-    at: DeclaredPart[Collection], present: Mapping[Key, Resource], known_names: Container[Key]
+    at: DeclaredPart[Collection], exchanges: Iterable[Sequence[Key]], known_names: Container[Key]
 ) -> Mapping[Key, str]:
     """Return the reasons of conflicts, by identity, of objects that exchange names, and of which no ID is known."""
-    return {
-        name: EXCHANGED.format(listed(f'"{other}"' for other in circle), at.recorded.unproved.get(name, UNRECORDED))
-        for circle in circles(former_names(present, at.part.identity))
-        for name in circle
-        if name not in known_names
-    }
+    reasons: dict[Key, str] = {}
+    for circle in exchanges:
+        for name in circle:
+            if name not in known_names:
+                others = listed(f'"{other}"' for other in circle if other != name)
+                reasons[name] = EXCHANGED.format(others, at.recorded.unproved.get(name, UNRECORDED))
+    return reasons
 
 
 def _without_unproved(at: DeclaredPart[Collection], matches: Matches) -> Matches:
     """Return matches, with a conflict for each object that somebody seems to have renamed on the service."""
-    doubtful = {pair.name: pair for pair in matches.pairs if at.part.identity(pair.name) in at.recorded.unproved}
+    names = at.recorded.renamed.keys() & at.recorded.unproved.keys()
+    doubtful = {pair.name: pair for pair in matches.pairs if at.part.identity(pair.name) in names}
     conflicts = {
         name: Conflict(
             pair.wanted,
