@@ -267,10 +267,8 @@ RULES = Collection(
     decode=decode,
     listing=Listing(complete=complete),
     # GitLab has no unique index for regular rules: of 6 POSTs at once, 1 to 6 succeeded (18.9).
-    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules),
-    writes=Writes(
-        create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}, exchanges=True
-    ),
+    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules, exchangeable=True),
+    writes=Writes(create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}),
     relations=Relations(
         named={
             # GitLab 18.9 answers 201 and drops users who are not members, or whose name differs in case: what remains

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from reconciler.model.endpoints import Access, Collection, Deletion, Existing, Names, Writes
+from reconciler.model.endpoints import Access, Collection, Deletion, Existing, Names
 from reconciler.model.foreign_keys import ForeignKeys
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Rotated
@@ -46,8 +46,7 @@ TOKENS = Collection(
     suffix="triggers",
     key="description",
     # A description is no key for GitLab: each POST, a repeated one too, makes one more token.
-    names=Names(unique=False),
-    writes=Writes(exchanges=True),
+    names=Names(unique=False, exchangeable=True),
     deletion=Deletion(lost="its former value"),
     access=Access(secret="token", is_complete=secret_is_complete),  # noqa: S106 - the name of a field
     losses=losses,

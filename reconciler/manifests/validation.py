@@ -17,7 +17,7 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, SectionSpec, Stack, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.manifests.trace import find
-from reconciler.model.endpoints import Collection, Writes, as_json
+from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.in_effect import PatternRule
 from reconciler.model.renames import circles
@@ -349,7 +349,7 @@ def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Itera
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section_value, spec.items.writes)
+        yield from _old_name_errors(section_value, spec.items)
 
 
 def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
@@ -371,7 +371,7 @@ def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bo
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items_by_name: Mapping[str, Any], writes: Writes) -> Iterator[Diagnostic]:
+def _old_name_errors(items_by_name: Mapping[str, Any], collection: Collection) -> Iterator[Diagnostic]:
     """Yield the errors in former names of the items of a section."""
     claimed: dict[str, str] = {}
     for key, item in items_by_name.items():
@@ -383,13 +383,13 @@ def _old_name_errors(items_by_name: Mapping[str, Any], writes: Writes) -> Iterat
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
             elif items_by_name.get(old) is not None and not (
-                writes.renames and _single_former_name(items_by_name[old])
+                collection.writes.renames and _single_former_name(items_by_name[old])
             ):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
                 yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
-    if not writes.exchanges:
+    if not collection.names.exchangeable:
         former = {key: _single_former_name(item) for key, item in items_by_name.items()}
         yield from _exchange_errors({key: old for key, old in former.items() if old})
 

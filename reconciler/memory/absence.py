@@ -207,7 +207,7 @@ def part_now(
         shown,
         names,
         wanted,
-        tuple(circles(former_names(items, collection.identity))) if collection.writes.exchanges else (),
+        tuple(circles(former_names(items, collection.identity))) if collection.names.exchangeable else (),
         claimed,
         collection.identity,
         collection.names.level is not None,

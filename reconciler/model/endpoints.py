@@ -419,6 +419,8 @@ class Names:
             names otherwise than as a whole: then it takes the one with the lowest ID. None where it does not.
         arrange: for objects that have no name but their place among all, which changes when others come and go: returns
             what is wanted as names of what is live. None where objects have names.
+        exchangeable: whether objects can exchange their names, one of which has a name of ours meanwhile. These names
+            are free text, and protect nothing.
         who: what the objects are in the lists of rules that name them; None where none does.
     """
 
@@ -435,6 +437,7 @@ class Names:
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
         None
     )
+    exchangeable: bool = False
     who: entries.Who | None = None
 
 
@@ -490,8 +493,6 @@ class Writes:
         promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
             empty where there is none.
         renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
-        exchanges: whether objects can exchange their names: one of them gets a name of ours first, so names are free
-            text, and protect nothing.
         once: whether a request must not be sent again after a lost answer, since it may mean another object then.
         defaults: by field, what the service puts there where a creation does not say it, in words.
         cover: what protects while an object that no request can change is deleted and created again; None where
@@ -512,7 +513,6 @@ class Writes:
     most: int = 0
     promotion: str = ""
     renames: bool = True
-    exchanges: bool = False
     once: bool = False
     defaults: Mapping[str, str] = field(default_factory=dict)
     cover: Cover | None = None

@@ -58,7 +58,7 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    exchanges = tuple(circles(former_names(present, at.part.identity))) if at.part.writes.exchanges else ()
+    exchanges = tuple(circles(former_names(present, at.part.identity))) if at.part.names.exchangeable else ()
     known = _known(at, present, live, exchanges)
     matches = match(
         present,
