@@ -64,7 +64,7 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     renamed, several = renamed_by_hand(inventory, (part for _, part in parts))
     candidates, kept = absent(inventory, (part for _, part in parts), {*renamed, *several})
     exchanges = tuple(exchanging(inventory, (part for _, part in parts)))
-    live_keys = {*renamed, *(each.line.key for exchange in exchanges for each in exchange)}
+    live_keys = {*renamed, *(item.line.key for exchange in exchanges for item in exchange)}
     candidates = (*candidates, *(line for key, line in inventory.objects.items() if key in live_keys))
     last = (inventory.applied,) if exchanges else ()
     commits = {commit for commit in (*last, *(line.at for line in candidates)) if commit}
@@ -124,41 +124,52 @@ def _exchanged(
     """
     names, uncertain = dict[ObjectKey, Key](), dict[ObjectKey, str]()
     for exchange in exchanges:
-        last = [replace(each.line, at=applied) for each in exchange]
-        reasons = [doubts.get(each.line.key, "") for each in exchange] + [not_contained(last[0], positions)]
+        last = [replace(item.line, at=applied) for item in exchange]
+        reasons = [doubts.get(item.line.key, "") for item in exchange] + [not_contained(last[0], positions)]
         reason = next(filter(None, reasons), "")
         is_after = not reason and all(
-            proved.renames(each.line, each.former) and proved.renames(line, each.former)
-            for each, line in zip(exchange, last, strict=True)
+            proved.renames(item.line, item.former) and proved.renames(line, item.former)
+            for item, line in zip(exchange, last, strict=True)
         )
-        names |= {each.line.key: each.name if is_after else each.following for each in exchange}
-        uncertain |= {each.line.key: reason for each in exchange if reason}
+        names |= {item.line.key: item.name if is_after else item.following for item in exchange}
+        uncertain |= {item.line.key: reason for item in exchange if reason}
     return names, uncertain
 
 
 def _recorded(
     deletions: Iterable[ObjectLine],
-    renamed: Mapping[ObjectKey, Key],
-    exchanged: Mapping[ObjectKey, Key],
+    own_names: Mapping[ObjectKey, Key],
+    new_names: Mapping[ObjectKey, Key],
     unproved: Mapping[ObjectKey, str],
 ) -> dict[tuple[str, str, str], Recorded]:
-    """Return the facts about objects by target, section and part, as the inventory names them."""
+    """Return the facts about objects by target, section and part, as the inventory names them.
+
+    Args:
+        deletions: the lines of the objects that are deleted.
+        own_names: of the objects that somebody has renamed on the service, the declared names.
+        new_names: of the objects that exchange names, the names that they are to have.
+        unproved: the reasons to doubt these names.
+    """
     let_go: dict[tuple[str, str, str], dict[int, str]] = {}
-    names: dict[tuple[str, str, str], dict[Key, int]] = {}
-    new_names: dict[tuple[str, str, str], dict[Key, int]] = {}
+    renamed: dict[tuple[str, str, str], dict[Key, int]] = {}
+    exchanged: dict[tuple[str, str, str], dict[Key, int]] = {}
     uncertain: dict[tuple[str, str, str], dict[Key, str]] = {}
     for line in deletions:
         let_go.setdefault(line.key[:3], {})[line.id] = line.at
-    for key, name in renamed.items():
-        names.setdefault(key[:3], {})[name] = key[3]
-    for key, name in exchanged.items():
-        if key not in unproved:
-            new_names.setdefault(key[:3], {})[name] = key[3]
+    for key, name in own_names.items():
+        renamed.setdefault(key[:3], {})[name] = key[3]
+    for key, name in new_names.items():
+        exchanged.setdefault(key[:3], {})[name] = key[3]
     for key, reason in unproved.items():
-        uncertain.setdefault(key[:3], {})[(renamed.get(key) or exchanged[key])] = reason
+        uncertain.setdefault(key[:3], {})[own_names.get(key) or new_names[key]] = reason
     return {
-        part: Recorded(let_go.get(part, {}), names.get(part, {}), new_names.get(part, {}), uncertain.get(part, {}))
-        for part in let_go.keys() | names.keys() | new_names.keys() | uncertain.keys()
+        part: Recorded(
+            let_go.get(part, {}),
+            renamed.get(part, {}),
+            {name: number for name, number in exchanged.get(part, {}).items() if name not in uncertain.get(part, {})},
+            uncertain.get(part, {}),
+        )
+        for part in let_go.keys() | renamed.keys() | exchanged.keys()
     }
 
 

@@ -401,15 +401,13 @@ def _single_former_name(item_value: Any) -> str:
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def _exchange_errors(former: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield an error for each item that exchanges its name with others, given the former names."""
-    for circle in circles(former):
+def _exchange_errors(former_by_name: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield an error for each item that exchanges its name with others."""
+    for circle in circles(former_by_name):
+        names = listed(f"`{name}`" for name in circle)
+        fix = f"leave {OLD_NAMES} out to exchange their fields, or use a third name first"
         for key in circle:
-            names = listed(f"`{name}`" for name in circle)
-            message = (
-                f"{names} exchange names: leave {OLD_NAMES} out to exchange their fields, or use a third name first"
-            )
-            yield Diagnostic((str(key), OLD_NAMES), message, value=former[str(key)])
+            yield Diagnostic((key, OLD_NAMES), f"{names} exchange names: {fix}", value=former_by_name[key])
 
 
 def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:

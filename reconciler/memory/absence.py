@@ -335,7 +335,7 @@ def is_declared(
     kinds: Kinds,
     *,
     as_written: bool = False,
-    former: Key | None = None,
+    former_name: Key | None = None,
 ) -> bool:
     """Return whether manifests declare an object.
 
@@ -345,7 +345,7 @@ def is_declared(
         then: the manifests.
         kinds: all kinds.
         as_written: whether the name counts as it is before `{default_branch}` is filled in.
-        former: the canonical former name that it must be declared with; None for any, or none.
+        former_name: the canonical former name that it must be declared with; None for any, or none.
     """
     kind = kinds.get(object_line.section)
     part = next((candidate for candidate in kind.parts if candidate.name == object_line.part), None) if kind else None
@@ -354,7 +354,7 @@ def is_declared(
     return any(
         resource is not None
         and part.identity(name) == part.identity(object_line.name)
-        and (former is None or former in map(part.identity, getattr(resource, "renamed_from", ())))
+        and (former_name is None or former_name in map(part.identity, getattr(resource, "renamed_from", ())))
         for target in then.targets
         if target.target.identity in called
         for name, resource in _declared(target, object_line, as_written=as_written)

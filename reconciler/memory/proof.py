@@ -70,11 +70,11 @@ class Proof:
         self.asked.add(former)
         return self.was_called(object_line.target, former)
 
-    def renames(self, object_line: ObjectLine, former: Key) -> bool:
+    def renames(self, object_line: ObjectLine, former_name: Key) -> bool:
         """Return whether the manifests at the commit of a line declare its object by a former name as well."""
         listed = self.listed_as(object_line.target)
         called = {*self.called(object_line.target), *([listed.identity] if listed else ())}
-        return is_declared(object_line, called, self._then(object_line), self.inputs.kinds, former=former)
+        return is_declared(object_line, called, self._then(object_line), self.inputs.kinds, former_name=former_name)
 
     def was_of_default_branch(self, object_line: ObjectLine) -> bool:
         """Return whether the manifests at the commit of a line declare one by `{default_branch}` for its target."""

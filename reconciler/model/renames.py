@@ -19,18 +19,18 @@ def former_names(resources: Mapping[Key, Resource | None], canonical: Callable[[
     return former
 
 
-def circles(former: Mapping[Name, Name]) -> Iterator[tuple[Name, ...]]:
+def circles(former_by_name: Mapping[Name, Name]) -> Iterator[tuple[Name, ...]]:
     """Yield the names of each circle, in which all objects get the name of another one: each is before its former name.
 
     Args:
-        former: the former name of each object.
+        former_by_name: the former name of each object.
     """
     seen: set[Name] = set()
-    for start in former:
+    for start in former_by_name:
         name, passed = start, list[Name]()
-        while name in former and name not in seen:
+        while name in former_by_name and name not in seen:
             seen.add(name)
             passed.append(name)
-            name = former[name]
-        if name in passed and former[name] != name:
+            name = former_by_name[name]
+        if name in passed and former_by_name[name] != name:
             yield tuple(passed[passed.index(name) :])

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -208,7 +208,7 @@ class _NamesInUse:
         live: Sequence[LiveRecord],
         canonical: Callable[[Key], Key],
         known: Mapping[Key, LiveRecord],
-        undecided: Container[Key],
+        undecided: Mapping[Key, str],
         *,
         in_chains: bool,
     ) -> None:
@@ -228,15 +228,15 @@ class _NamesInUse:
         namesake_counts = {key: len(self._by_name.get(key, ())) for key in self.spellings}
         self._chained = _chained(namesake_counts, self._former) if in_chains else frozenset()
 
-    def candidates(self, key: Key) -> tuple[Records, Records, list[Key]]:
-        """Return the objects with a name, those with its former ones, and the former ones that others declare."""
-        olds = self._former[key]
-        if key in self._known:
-            record = self._known[key]
+    def candidates(self, name: Key) -> tuple[Records, Records, list[Key]]:
+        """Return the objects with a canonical name, those with its former names, and which of these are declared."""
+        olds = self._former[name]
+        if name in self._known:
+            record = self._known[name]
             return ((), (record,), []) if olds else ((record,), (), [])
         others = [old for old in olds if old in self.spellings and old not in self._chained]
-        namesakes = () if key in self._chained else tuple(self._by_name.get(key, ()))
-        if namesakes and others == olds and key not in self._undecided:
+        namesakes = () if name in self._chained else tuple(self._by_name.get(name, ()))
+        if namesakes and others == olds and name not in self._undecided:
             return namesakes, (), []  # the object was renamed before: another one has its former name since
         renamed = tuple(record for old in olds for record in self._by_name[old])
         return namesakes, renamed, [self.spellings[other] for other in others]
@@ -296,7 +296,7 @@ def _chained(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequenc
 
 
 def _ambiguity(
-    namesakes: Records, renamed_records: Records, other_names: Sequence[Key], undecided: str
+    namesakes: Records, renamed_records: Records, other_names: Sequence[Key], doubt: str
 ) -> tuple[str, str, Records] | None:
     """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
@@ -304,10 +304,10 @@ def _ambiguity(
         namesakes: the live objects with its name.
         renamed_records: the live objects with its former names.
         other_names: the former names that are names of other wanted objects.
-        undecided: see `match`.
+        doubt: the reason why it is not known which object of an exchange it is; empty if that is known.
     """
-    if undecided and (namesakes or renamed_records):
-        return undecided, NO_EXCHANGE, ()
+    if doubt and (namesakes or renamed_records):
+        return doubt, NO_EXCHANGE, ()
     if other_names:
         reason = f'the former name "{other_names[0]}" is that of another declared one'
         return reason, "leave it out of `renamed_from`, or leave that one out", ()
