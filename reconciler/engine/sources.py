@@ -1,8 +1,8 @@
 """The source of each difference, by the revision of `--since` and the inventory. Makes no request. See `with_sources`.
 
-A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
-differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
-If it was applied as something else, the manifests of that apply tell which differences were there already.
+A difference that the manifests of the revision would not make is of the `change`. Of any other, the inventory shows
+whether the target was applied as declared: then the `service` was changed since. If not, the manifests of the last
+apply are compared with the same live state: a difference that they make too is of the service, any other is `pending`.
 """
 
 from collections import defaultdict
