@@ -199,8 +199,8 @@ def _missing(document: RunDocument) -> Iterator[Target]:
     """Yield the targets that do not exist yet, and so have no pages."""
     for item in document.items:
         change = item.change if isinstance(item, Outcome) else item
-        is_there = isinstance(item, Outcome) and item.may_be_done
-        if isinstance(change, Create) and not change.address.section and not is_there:
+        exists = isinstance(item, Outcome) and item.may_be_done
+        if isinstance(change, Create) and not change.address.section and not exists:
             yield change.address.target
 
 

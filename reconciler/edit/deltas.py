@@ -57,7 +57,7 @@ class Deltas:
         for change in plan.changes:
             drift.add(change)
         excepted_fields: dict[Address, set[str]] = {}
-        for deviation in plan.said("excepted"):
+        for deviation in plan.findings_of("excepted"):
             excepted_fields.setdefault(deviation.address, set()).update(
                 deviation.data["before"], deviation.data["after"]
             )
@@ -199,7 +199,7 @@ class _Drift:
             self._put((shown if declared is None else declared[0],), Put(fields))
 
     def _keep_empty(self) -> None:
-        """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""
+        """Declare the lists that are empty as the section is: beside a list with entries, they would be unmanaged."""
         lists = [part for part in self.kind.parts if isinstance(part, Collection) and part.name in self.section.wanted]
         for part in lists:
             if part.name not in self.merged and not self._objects(part):

@@ -233,7 +233,7 @@ class _Writing:
             self._add_whole(project)
 
     def _sets(self) -> Iterator[tuple[str, tuple[Member, ...]]]:
-        """Yield the groups that become a set each, with the projects below them: those that no other one contains."""
+        """Yield each group that becomes a set, with the projects below it: groups that no requested group contains."""
         groups = self.snapshot.members if self.layout.as_set else {}
         for group, members in groups.items():
             if not any(group.casefold().startswith(f"{other}/".casefold()) for other in groups):

@@ -111,7 +111,7 @@ def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
 def _lists(
     snapshot: LiveSnapshot, kinds: Kinds
 ) -> Iterator[tuple[ResolvedTarget, Level, Collection, tuple[LiveRecord, ...]]]:
-    """Yield the lists of other targets: their target, the level of their entries, and what was read of them."""
+    """Yield the lists of other targets: the target with the list, the level of its entries, the part, its objects."""
     for resolved in snapshot.targets:
         for kind in kinds.values():
             for part in kind.parts:

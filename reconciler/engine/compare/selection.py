@@ -264,7 +264,7 @@ def add_missing(
         selection: the other selection of the run; addresses outside of it are no problem.
     """
     planned = {(target.target, section) for target in plan.targets for section in target.sections}
-    unmanaged = {finding.address for finding in plan.said("unmanaged")}
+    unmanaged = {finding.address for finding in plan.findings_of("unmanaged")}
     missing: dict[Target, list[Finding]] = {}
     for address in sorted(
         addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
