@@ -114,16 +114,16 @@ def _covers(wider_change: Change, change: Change) -> bool:
     """Return whether another change to the same object includes everything that a change does."""
     match wider_change, change:
         case (Create(), Create()):
-            return _holds(wider_change.after, change.after)
+            return _includes(wider_change.after, change.after)
         case (Update(), Update()):
             same = wider_change.renamed_from == change.renamed_from and wider_change.read.id == change.read.id
-            return same and _holds(wider_change.after, change.after)
+            return same and _includes(wider_change.after, change.after)
         case (Delete(), Delete()):
             return wider_change.read.id == change.read.id
     return False
 
 
-def _holds(actual_fields: Mapping[str, object], expected_fields: Mapping[str, object]) -> bool:
+def _includes(actual_fields: Mapping[str, object], expected_fields: Mapping[str, object]) -> bool:
     return all(actual_fields.get(name, UNDECLARED_VALUE) == value for name, value in expected_fields.items())
 
 

@@ -102,8 +102,7 @@ class Keeper:
         """Update the oldest thing and remove its duplicates, or make a new thing.
 
         Args:
-            fields_of: returns the fields to write for the existing thing: all fields if there is none, no fields if all are
-                right.
+            fields_of: returns the fields to write for the existing thing: all without a thing, none if all are right.
 
         Raises:
             ServiceError: the thing could not be kept.

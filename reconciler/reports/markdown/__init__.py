@@ -1,7 +1,8 @@
-"""Markdown for a note on a merge request, shortened to 60,000 characters. Begin with `plan` and `fitted`.
+"""Markdown for a note on a merge request, shortened to 60,000 characters.
 
-Strings from the service and from manifests are shown as code, in which Markdown means nothing, and never at the
-beginning of a line: GitLab carries out quick actions (`/close`) there, and cuts them from the text (18.9).
+Begin with `plan` and `fitted`. Strings from the service and from manifests are shown as code, in which Markdown means
+nothing, and never at the beginning of a line: GitLab carries out quick actions (`/close`) there, and cuts them from the
+text (18.9).
 """
 
 import re
