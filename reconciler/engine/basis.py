@@ -183,7 +183,7 @@ def _with_digest(
         lines: of its objects.
     """
     declared, read_at = planned.declared.desired, planned.live.read_at
-    left_out = {finding.address.section for finding in plan.said("not_applicable")}
+    left_out = {finding.address.section for finding in plan.findings_of("not_applicable")}
     is_awaited = any(line.section in left_out for line in lines)
     is_complete = plan.sections.keys() | left_out >= {section.kind for section in target.sections}
     is_left = (

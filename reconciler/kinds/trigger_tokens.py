@@ -26,12 +26,15 @@ class TriggerToken(Rotated):
 
 
 def secret_is_complete(token: str) -> bool:
-    """Return whether this is a whole token, and not the four characters that others see (spec section 8)."""
+    """Return whether this is a whole token, and not the four characters that other users see (spec section 8)."""
     return len(token) > 4
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """A token counts as used when a pipeline was started with it. A null may also be a token never used."""
+    """Yield the losses. A token counts as used when a pipeline was started with it.
+
+    A null may be a token never used.
+    """
     record = old.found
     yield f"last used {record.last_used[:10]}" if record.last_used else "no use of it is recorded"
     if not record.ours:

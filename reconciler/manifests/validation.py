@@ -1,4 +1,7 @@
-"""Checks of values: pydantic's errors in plain words, names, and rules across fields."""
+"""Check values: pydantic's errors in plain words, names, and rules across fields.
+
+Begin with `check_section`, for a section of a merged target; `check_alone` is for documents that have no target.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +91,10 @@ def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
 
 
 def _is_about_form(errors: list[Any]) -> bool:
-    """Whether a value is of another form: not reported if it is nearly right in one of its forms."""
+    """Whether all errors say that a value has another form.
+
+    They are omitted where an alternative of the type has errors deeper in the value.
+    """
     return all(error["type"] in {*EXPECTED, "extra_forbidden", "literal_error"} for error in errors)
 
 
@@ -168,7 +174,7 @@ def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
 
 
 def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> str:
-    """Return one message for pydantic's errors about one value: there is one for each type it may have."""
+    """Return one message for pydantic's errors about a value: there is an error for each possible type."""
     rules = [error for error in errors if error["type"] not in EXPECTED]
     such_as = f" such as `{example}`" if example else ""
     if rules:
@@ -261,7 +267,7 @@ def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
 
 
 def _sound_items(spec: SectionSpec, section_value: Any, level: Level) -> dict[str, Resource | None]:
-    """Return the items of a section that are of the right form by themselves, where others are not."""
+    """Return the items of a section that have the right form, if other items do not."""
     sound: dict[str, Resource | None] = {}
     for key, item in section_value.items() if spec.items and isinstance(section_value, dict) else ():
         with suppress(ValidationError):
@@ -281,7 +287,7 @@ def check_alone(spec: SectionSpec, section_value: Any, levels: tuple[Level, ...]
     """Return the errors of form in a section of a document that is no target's, or not complete.
 
     Placeholders, missing keys and rules across fields are left to the check of targets. Of several possible levels, the
-    one with the fewest errors counts.
+    errors of the one with the fewest are returned.
     """
     verdicts = [_verdict(spec, level, section_value) for level in levels if level in spec.check]
     best = min(reversed(verdicts), key=_weight, default=[])
@@ -422,7 +428,7 @@ def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:
 def may_be_renamed(
     spec: SectionSpec, name: str, item_value: Mapping[str, Any] | None, olds: list[str], level: Level
 ) -> bool:
-    """Whether the rules of a section take some names as the former ones of an item; see `names_taken` for the rest."""
+    """Whether the rules of a section allow some names as former names of an item; see `names_taken` too."""
     renamed = {**(item_value or {}), OLD_NAMES: olds}
     return all(broken.severity != "error" for broken in _rules(_sound_items(spec, {name: renamed}, level), spec))
 
@@ -456,7 +462,7 @@ def _undermined(section_model: Resource | Mapping[str, Resource | None], spec: S
 
 
 def _name_rules(collection: Collection, name: str, resource: Resource) -> Iterator[tuple[str, str]]:
-    """Yield the fields that do not go with a name: an object that stands for a sort of its own is not renamed."""
+    """Yield the fields that do not go with a name: an object whose name is fixed is never renamed."""
     yield from collection.names.rules(name, resource, False)
     if collection.names.fixed and OLD_NAMES in resource.model_fields_set:
         olds = [name, *getattr(resource, OLD_NAMES)]

@@ -267,6 +267,7 @@ def _is_same(change: Change, current: Change) -> bool:
     """Return whether planning has given the same change, without further hints."""
     match change, current:
         case Create(), Create():
+            # Compared as sets: the order of the service's list means nothing.
             is_rotation = {*change.replaces_ids} == {*current.replaces_ids}
             return is_rotation and change == replace(current, replaces_ids=change.replaces_ids)
         case Update(), Update() if change.read.below:  # from where it is promoted was shown
