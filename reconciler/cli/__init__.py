@@ -1,4 +1,7 @@
-"""The command line: connects the parts and speaks to a person. Commands import what they need when they run."""
+"""The command line: connects the parts and speaks to a person. Begin with `run`, then with the module of a command.
+
+The module of a command and what it needs are imported when the command runs, so that all other commands start fast.
+"""
 
 import gc
 import os
@@ -53,7 +56,7 @@ time of reading a large fleet.
 
 
 class Commands(click.Group):
-    """The commands; each module is imported only when its command is used, so that the others start fast."""
+    """The commands; a module is imported only when its command is used, so that all other commands start fast."""
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -72,7 +75,7 @@ class Commands(click.Group):
         return HELP_OPTION
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return their names."""
+        """Return the names of the commands."""
         del ctx
         return sorted(COMMANDS)
 
@@ -88,7 +91,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands if command])
 
     def short_help_text(self, context: click.Context) -> str:
-        """Return the text of `-h`: the everyday commands, and the names of the others."""
+        """Return the text of `-h`: the everyday commands, and the names of all other commands."""
         formatter = context.make_formatter()
         self.format_usage(context, formatter)
         write_text(formatter, (self.help or "").partition("\n\n")[0])
@@ -107,7 +110,7 @@ class Commands(click.Group):
         return formatter.getvalue()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one command; None if there is none of that name."""
+        """Return a command by its name; None for an unknown name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -206,7 +209,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _usage(usage_error: click.ClickException, arguments: Sequence[str]) -> str:
-    """Return the message for a wrong command line, with an example of the command and where the rest is described."""
+    """Return the message for a wrong command line, with an example of the command and the page that has more."""
     if isinstance(usage_error, click.exceptions.NoArgsIsHelpError):
         return cli.short_help_text(usage_error.ctx)
     message = usage_error.format_message().removesuffix(".").replace("a valid integer range", "a whole number")
@@ -219,7 +222,7 @@ def _usage(usage_error: click.ClickException, arguments: Sequence[str]) -> str:
 
 
 def _unknown_option(no_such_option: click.NoSuchOption, arguments: Sequence[str]) -> str:
-    """Return that an option is unknown, and which was meant; or that it is one of other commands."""
+    """Return that an option is unknown, with the option that was meant or the commands that have the option."""
     from reconciler.cli.foreign_words import FOREIGN_OPTIONS, single_dash
     from reconciler.model.wording import closest
 
@@ -239,7 +242,10 @@ def _unknown_option(no_such_option: click.NoSuchOption, arguments: Sequence[str]
 
 
 def _of_another_command(no_such_option: click.NoSuchOption) -> str:
-    """Return that an option is one of other commands, or comes before its command; empty if it is of none."""
+    """Return that other commands have an option, or that the option comes before its command.
+
+    Empty if no command has it.
+    """
     context = no_such_option.ctx or click.Context(cli)
     commands = {name: cli.get_command(context, name) for name in COMMANDS}
     owners = [
@@ -247,14 +253,14 @@ def _of_another_command(no_such_option: click.NoSuchOption) -> str:
         for name, command in commands.items()
         if command is not None and any(no_such_option.option_name in parameter.opts for parameter in command.params)
     ]
-    others = ", ".join(owners)
+    owner_names = ", ".join(owners)
     if context.parent is None and owners:
-        return f"{no_such_option.option_name} is an option of {others}: write options after the command"
-    return f"{no_such_option.option_name} is an option of {others}, not of {context.info_name}" if owners else ""
+        return f"{no_such_option.option_name} is an option of {owner_names}: write options after the command"
+    return f"{no_such_option.option_name} is an option of {owner_names}, not of {context.info_name}" if owners else ""
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:
-    """Show the traceback with `-vv`. It holds no values, so no secret either."""
+    """Show the traceback with `-vv`: it has no values, and so no secret either."""
     import traceback
 
     if "-vv" in arguments or arguments.count("-v") > 1:

@@ -1,4 +1,4 @@
-"""`reconciler accept`."""
+"""`reconciler accept`: the options and the merge request; `reconciler.edit` finds the values and writes them."""
 
 import logging
 import os
@@ -149,7 +149,7 @@ def _deferral(until: str | None, reason: str | None, only_locks: bool) -> "Defer
     """Return the end and the reason of the exceptions to write; None if values are to be accepted.
 
     Raises:
-        UsageError: one option is missing, or the day is none or over.
+        UsageError: one of the options is missing, or the day is no day, or a past day.
     """
     from reconciler.edit.excepting import Deferral
 
@@ -175,7 +175,7 @@ def _accepted(deferral: "Deferral | None") -> str:
 
 
 def _refuse_part(sources: SourceOptions) -> None:
-    """Refuse PATHS that are a part of the manifests: what is shared would seem to be of fewer targets than it is.
+    """Refuse PATHS that are a part of the manifests: shared values would seem to be of fewer targets than they are.
 
     Raises:
         UsageError: some manifests of `reconciler.yaml`, or of the folder `manifests`, are left out, and others are not.
@@ -211,9 +211,9 @@ def _propose(
     files = counted(len(accepted.texts), "file")
     with connected(connection) as client:
         if not accepted.texts:
-            left_open = None if accepted.refused else open_merge_request(client, place)
-            if left_open is not None:
-                warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
+            open_number = None if accepted.refused else open_merge_request(client, place)
+            if open_number is not None:
+                warn([f"nothing is left to accept, and {project}!{open_number} is still open; close it"])
             write_stdout("Merge request not needed: nothing to accept\n")
             return
         before, texts = _in_repository(accepted.before, project), _in_repository(accepted.texts, project)
@@ -230,7 +230,7 @@ def _in_repository(texts: Mapping[Path, str], project: str) -> dict[str, str]:
     """Return texts by path in the git checkout of a project around the working directory.
 
     Raises:
-        ConfigurationError: there is no checkout, or a file is outside of it, or has a name that is not UTF-8.
+        ConfigurationError: there is no checkout, or a file is outside of the checkout, or has a name that is not UTF-8.
     """
     from reconciler.system.processes import repository
 
@@ -314,7 +314,7 @@ def _accept_drift(
 
 
 def refusals(refused: "Iterable[Finding]") -> Iterator[str]:
-    """Yield each difference that stays, with its targets; if that is one target as a whole, with its place."""
+    """Yield each difference that stays, with its targets; a difference of a whole single target with its place."""
     from reconciler.document.wording import problem_text, reason_of
 
     equal: dict[str, dict[str, str]] = {}

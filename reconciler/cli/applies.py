@@ -65,8 +65,8 @@ class ChosenApply:
 
     Attributes:
         file: its JSON report.
-        name: its full ID in the log; the name of the file where the command gives that.
-        logged: what the log tells of it; None if it does not.
+        name: its full ID in the log; the name of the file if the command names a file.
+        logged: its entry in the log; None if the log has no entry.
     """
 
     file: Path
@@ -80,7 +80,7 @@ def chosen(connection: ConnectionOptions, named: str | None, *, last: bool) -> C
     Args:
         connection: the options.
         named: the report, or the beginning of the ID of an apply.
-        last: whether it is the latest one.
+        last: whether the latest apply is meant.
 
     Raises:
         ConfigurationError: there is no such apply, or its report is not in this clone.
@@ -95,7 +95,7 @@ def list_reports(form: str, connection: ConnectionOptions) -> None:
     """Write the last applies to stdout, and which of them can be reverted here.
 
     Raises:
-        UsageError: the format is none of the log's.
+        UsageError: the log has no such format.
     """
     from reconciler.memory.clone import current_clone
     from reconciler.reports.log import log_json, log_text
@@ -144,9 +144,9 @@ def _latest(applies: "tuple[Apply, ...]") -> ChosenApply:
 
 
 def _named(applies: "tuple[Apply, ...]", name: str) -> ChosenApply:
-    """Return the apply with an ID that begins with a text; those of this clone's reports count even if they are old.
+    """Return the apply with an ID that begins with a text; old applies count too if this clone has their report.
 
-    A file comes after them: a commit can bring one of any name, and `./NAME` names it.
+    A file comes after the applies: a commit can bring a file of any name, and `./NAME` names the file.
     """
     from reconciler.memory.apply_log import named
     from reconciler.memory.clone import current_clone
@@ -169,7 +169,7 @@ def _at_hand(name: str, applies: "tuple[Apply, ...]") -> ChosenApply:
     """Return an apply whose report this clone has.
 
     Raises:
-        ConfigurationError: the clone does not have it; the message says who may.
+        ConfigurationError: the clone does not have the report; the message says which clone may.
     """
     from reconciler.memory.apply_log import short
     from reconciler.memory.clone import current_clone
@@ -197,7 +197,7 @@ def _where(logged: "Apply | None") -> str:
 
 
 def _killed() -> "list[KilledRun]":
-    """Return the runs of this clone that were killed since the last one that came to its end."""
+    """Return the runs of this clone that were killed since the last run that came to its end."""
     from reconciler.memory.clone import current_clone
 
     clone = current_clone()

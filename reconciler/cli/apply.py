@@ -325,7 +325,7 @@ def revert(
 
 
 def _one_of(tokens_to: Path | None, tokens_command: str | None) -> tuple[Path | None, str | None]:
-    """Return the option that counts of two that exclude each other; a flag overrules `reconciler.yaml`.
+    """Return the used one of two options that exclude each other; a flag overrules `reconciler.yaml`.
 
     Raises:
         UsageError: both were given.
@@ -343,7 +343,7 @@ def _one_of(tokens_to: Path | None, tokens_command: str | None) -> tuple[Path | 
 
 
 def _check_saved(sources: SourceOptions, selection: SelectionOptions, planning: PlanningOptions) -> None:
-    """Refuse options that a saved plan does not go with."""
+    """Refuse options that do not go with a saved plan."""
     source = click.get_current_context().get_parameter_source("paths")
     if sources.paths and source is ParameterSource.COMMANDLINE:
         raise UsageError("apply takes PATHS or --plan, not both")
@@ -356,7 +356,7 @@ def _check_saved(sources: SourceOptions, selection: SelectionOptions, planning: 
 
 
 def _check_canary(canary: str | None, *, verifies: bool) -> None:
-    """Refuse a canary that is written wrong, or that nothing verifies."""
+    """Refuse a canary that is written wrong, or whose result nothing verifies."""
     from reconciler.engine.compare.selection import read_canary
 
     if canary is not None:
@@ -369,7 +369,7 @@ def _failure_limit(limit: str | None, change_count: int) -> "FailureLimit | None
     """Return the limit of a run with so many planned changes.
 
     Raises:
-        UsageError: it is neither a number nor a percentage.
+        UsageError: the option is neither a number nor a percentage.
     """
     from reconciler.engine.apply import FailureLimit
 
@@ -398,7 +398,7 @@ def _current(saved: "RunDocument", client: "Client", max_age: "timedelta") -> "R
     """Return a saved plan that is not too old, by the clock of the service if need be.
 
     Raises:
-        PlanRefused: it is too old, from the future, or about another service.
+        PlanRefused: the plan is too old, from the future, or about another service.
     """
     from reconciler.document.document import refuse_unless_current
 
@@ -428,10 +428,10 @@ def _limits_of_saved(allowed: "Limits", planning: PlanningOptions, client: "Clie
 
 
 def _refuse_guarded(saved: "RunDocument", output: OutputOptions) -> None:
-    """Show a plan that the guard refuses. It checks the whole plan, also where a part is applied.
+    """Show a plan that the guard refuses. The guard checks the whole plan, even if only a part is applied.
 
     Raises:
-        PlanRefused: it must not be applied.
+        PlanRefused: the plan must not be applied.
     """
     from reconciler.reports import render_plan
 
@@ -443,7 +443,7 @@ def _refuse_guarded(saved: "RunDocument", output: OutputOptions) -> None:
 
 
 def _part_of(saved: "RunDocument", file: Path, shard_text: str | None) -> "RunDocument":
-    """Return one part of a saved plan; the whole where no part is asked for.
+    """Return one part of a saved plan; the whole plan if no part is asked for.
 
     Raises:
         UsageError: the plan is that of a shard already.
@@ -461,7 +461,7 @@ def _part_of(saved: "RunDocument", file: Path, shard_text: str | None) -> "RunDo
 
 
 def _canary_of(saved: "RunDocument", canary: str | None) -> "frozenset[Target]":
-    """Return the targets that come first; none if nothing was given.
+    """Return the targets that come first; no targets if no canary was given.
 
     Raises:
         PlanRefused: the plan has targets, and none of them is a canary.
@@ -568,12 +568,12 @@ def _carry_out(
 
 
 def _written(report: "RunDocument", failures: list[OutputFailed], output: OutputOptions, job: Job | None) -> bool:
-    """Write the report, and say what could not be written; return whether everything was.
+    """Write the report, and log what could not be written; return whether everything was.
 
     Args:
         report: of the run.
         failures: why other files are incomplete.
-        output: where the report goes.
+        output: the files of the report.
         job: the CI job, which keeps histories.
     """
     from reconciler.reports import render_report

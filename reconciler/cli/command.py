@@ -1,4 +1,7 @@
-"""How a command is made: its own options, those that it shares, and what a job of GitLab CI adds to them."""
+"""The decorator of a command: its own options, the options that it shares, and what a job of GitLab CI adds.
+
+Begin with `command`.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
@@ -15,7 +18,7 @@ from reconciler.cli.options import FILE, MANIFESTS, OPTIONS, VERBOSITY, OptionGr
 
 
 class SharingCommand(Command):
-    """A command whose `--help` lists its own options first, then the shared ones under headings, messages last."""
+    """A command whose `--help` lists its own options first, then shared options under headings, messages last."""
 
     def __init__(self, *arguments: Any, option_groups: Sequence[OptionGroup], writes: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -26,7 +29,7 @@ class SharingCommand(Command):
         self.params += [option for options in self.groups.values() for option in options]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line; each error knows the command, so that its message has the example."""
+        """Parse the command line; each error knows the command, so that its message has the example of the command."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -62,7 +65,7 @@ def command(
         groups: the shared options.
         command_name: of the command, if not that of the function.
         weekly: the options that `-h` shows, separated by spaces; the command's own if left out.
-        writes: the subject whose formats help offers, see `render.check_format`; all formats if left out.
+        writes: the subject whose formats help offers, see `reports.check_format`; all formats if left out.
         job: what the command does by itself in a job of GitLab CI, see `job.prepared`; nothing if left out.
         epilog: an example, which ends the help.
     """
@@ -88,6 +91,6 @@ def command(
 
 
 def _taken(options: type, option_values: dict[str, Any], own: Collection[str]) -> Any:
-    """Return the options of a class, taken out of the values of the command line; the command's own ones stay."""
+    """Return the options of a class, taken out of the values of the command line; the command's own options stay."""
     names = [field.name for field in fields(options) if field.name in option_values and field.name not in own]
     return options(**{name: option_values.pop(name) for name in names})

@@ -79,14 +79,14 @@ def _name(document: "RunDocument") -> str:
 
 
 def plans(command: str, *words: str) -> bool:
-    """Return whether a command is to make a whole plan: a merge of reports, or of the plans of `drift`, is not.
+    """Return whether a command makes a whole plan, which a merge of reports or of the plans of `drift` does not.
 
-    An error about a missing file names it.
+    An error about a missing file names the file.
     """
     if command != "merge":
         return command == job.PLAN
     files: tuple[Path, ...] = merge.make_context(command, [*words], resilient_parsing=True).params["files"] or ()
-    if any(map(job.holds_report, files)):
+    if any(map(job.is_report_file, files)):
         return False
     return not any(file.name.startswith((job.DRIFT, job.REPORT)) for file in files)
 

@@ -1,6 +1,6 @@
-"""How a run ends: the exit codes of the users' contract, which of them a result comes to, and signals that end a run.
+"""How a run ends: the exit codes of the users' contract, the code of each result, and the signals that end a run.
 
-Those are SIGHUP (a closed terminal), SIGINT (Ctrl-C) and SIGTERM (a cancelled CI job).
+The signals are SIGHUP (a closed terminal), SIGINT (Ctrl-C) and SIGTERM (a cancelled CI job). Begin with `ExitCode`.
 """
 
 import signal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """The exit code of a command. A run ended by a signal ends with 128 and the signal's number instead."""
+    """The exit code of a command. A run that a signal ends has 128 and the signal's number in its place."""
 
     IN_ORDER = 0
     ERROR = 1
@@ -39,7 +39,7 @@ def of_plan(document: "RunDocument", *, detailed: bool = False, allow_problems: 
 
 
 def _of_findings(document: "RunDocument", *, allow_problems: bool) -> ExitCode:
-    """Return the highest exit code of what a document says."""
+    """Return the highest exit code of the findings and changes of a document."""
     from reconciler.model.codes import code_of
     from reconciler.model.item import Finding
 
@@ -50,25 +50,25 @@ def _of_findings(document: "RunDocument", *, allow_problems: bool) -> ExitCode:
 def of_report(
     report: "RunDocument", *, allow_problems: bool = False, signal: int | None = None, incomplete: bool = False
 ) -> int:
-    """Return the exit code for an apply: an error only if no write was begun and none was stale.
+    """Return the exit code for an apply: an error only if no write was begun and no change was stale.
 
     A creation that fails, such as an import without its token, is the problem of that target alone, even if there was
     nothing else to do.
 
     Args:
-        report: what became of the changes.
+        report: the changes with their outcomes.
         allow_problems: whether problems are all right.
-        signal: the signal that received meanwhile; it counts only if it left something undone or unverified.
+        signal: the signal that was received meanwhile; it counts only if something is undone or unverified.
         incomplete: whether part of the report or of the journal could not be written.
     """
     from reconciler.engine.apply import UNVERIFIED
     from reconciler.model.item import Status
 
     statuses = {outcome.status for outcome in report.outcomes}
-    left = bool(statuses - {Status.DONE}) or any(outcome.reason == UNVERIFIED for outcome in report.outcomes)
-    if signal is not None and left:
+    is_unfinished = bool(statuses - {Status.DONE}) or any(outcome.reason == UNVERIFIED for outcome in report.outcomes)
+    if signal is not None and is_unfinished:
         return of_signal(signal)
-    if incomplete or left:
+    if incomplete or is_unfinished:
         alone = any(
             outcome.status is Status.FAILED and not outcome.change.address.section for outcome in report.outcomes
         )
@@ -104,8 +104,8 @@ class Signals:
 
     Attributes:
         received: their numbers, in order.
-        grace_signals: how many more of them only call `on_signal`. The next one raises `Ended`; later ones are ignored
-            until the number is set again.
+        grace_signals: how many more signals only call `on_signal`. The next signal raises `Ended`; later signals are
+            ignored until the number is set again.
     """
 
     def __init__(self, on_signal: Callable[[], None], grace_signals: float) -> None:
@@ -129,7 +129,7 @@ class Signals:
 
 @contextmanager
 def signals_handled(on_signal: Callable[[], None] = lambda: None, grace_signals: float = 0) -> Iterator[Signals]:
-    """Handle signals while this block runs; those that are ignored, as under `nohup`, stay ignored.
+    """Handle signals while this block runs; signals that are ignored already, as under `nohup`, stay ignored.
 
     Args:
         on_signal: called for each signal that does not end the run at once.
@@ -148,7 +148,7 @@ def signals_handled(on_signal: Callable[[], None] = lambda: None, grace_signals:
 
 
 def signal_of(outer_error: BaseException | None) -> int | None:
-    """Return the signal that caused an exception, directly or not; None if none did."""
+    """Return the signal that caused an exception, directly or not; None if no signal did."""
     while outer_error is not None:
         if isinstance(outer_error, Ended):
             return outer_error.number

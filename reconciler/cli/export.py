@@ -1,4 +1,4 @@
-"""`reconciler export`."""
+"""`reconciler export`: the options; `reconciler.edit.export` reads the service and writes the manifests."""
 
 import logging
 from pathlib import Path
@@ -23,7 +23,7 @@ LOG = logging.getLogger("reconciler")
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, profile_name: str | None) -> str | None:
-    """See that a name makes the name of a file."""
+    """Return the name of a profile; refuse a name that is no name of a file."""
     if profile_name is not None and not (
         profile_name.isascii() and profile_name.replace("-", "").replace("_", "").isalnum()
     ):
@@ -150,11 +150,11 @@ def export(
             state=state,
             progress=progress,
         )
-    _tell(done)
+    _write_summary(done)
     return of_targets(complete=done.whole, any_target=done.targets)
 
 
-def _tell(done: "ExportResult") -> None:
+def _write_summary(done: "ExportResult") -> None:
     """Warn of what was left out, and write the names of the files that were written to stdout."""
     from reconciler.edit.left_out import causes
     from reconciler.model.wording import counted

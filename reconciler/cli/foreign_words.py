@@ -1,6 +1,6 @@
-"""Commands and options of other tools, each answered by what to write here; see `model.foreign_keys` for manifests.
+"""Commands and options of other tools, each with the words to write here; see `model.foreign_keys` for manifests.
 
-A word that another tool uses is never answered by a guess: what is spelled alike may do something else.
+A word of another tool is never taken for a word of ours: the same spelling may do something else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,16 +126,16 @@ FOREIGN_VARIABLES: Mapping[str, Sequence[str]] = {
 
 
 def not_read(variable: str, environment: Mapping[str, str]) -> str:
-    """Return that a variable of another tool is set where ours is missing; empty if none is."""
+    """Return that a variable of another tool is set in place of ours; empty if no such variable is set."""
     foreign = next((name for name in FOREIGN_VARIABLES[variable] if environment.get(name)), None)
     return f"; {foreign} is set, and not read" if foreign else ""
 
 
 def single_dash(option: str, arguments: Sequence[str], option_names: Sequence[str]) -> str:
-    """Return that a long option takes two dashes, where `-target=x` was read as `-t`; empty if that was not meant.
+    """Return that a long option takes two dashes, since `-target=x` is read as `-t`; empty if no long option was meant.
 
     Args:
-        option: what was taken for an unknown option, such as `-t`.
+        option: the option that the parser has read, such as `-t`.
         arguments: of the command.
         option_names: of the command.
     """

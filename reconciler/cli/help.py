@@ -1,4 +1,4 @@
-"""The two helps of each command: `-h` has what people use weekly, `--help` everything."""
+"""The two helps of each command: `-h` has what people use weekly, `--help` everything. Begin with `Command`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ class Command(click.Command):
     """A command with two helps.
 
     Args:
-        weekly: the options that `-h` shows, in this order; all of the command's own if left out.
+        weekly: the options that `-h` shows, in this order; all options of the command itself, if left out.
     """
 
     def __init__(self, *arguments: Any, weekly: Sequence[str] = (), **attributes: Any) -> None:
@@ -52,9 +52,9 @@ def short_option(text_of: Callable[[click.Context], str], words: str) -> click.O
 
 
 def text_option(flags: list[str], text_of: Callable[[click.Context], str], words: str) -> click.Option:
-    """Return an option that prints a text and ends the command; `words` explain it.
+    """Return an option that prints a text and ends the command; `words` explain the option.
 
-    Unlike click's own, it fails as every result does that cannot be written.
+    If the text cannot be written, the command fails as for any result; click's own option would not.
     """
 
     def show(context: click.Context, _option: click.Parameter, is_set: bool) -> None:

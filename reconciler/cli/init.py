@@ -103,7 +103,7 @@ def init(
         LOG.info("%s", f"  the component  {pieces.component}")
         LOG.info("%s", f"  the image      {pieces.image}")
     if new:
-        _tell_next(groups, shared=Path(CONFIGURATION) in new)
+        _log_next_steps(groups, shared=Path(CONFIGURATION) in new)
     return of_targets(complete=not linked and (exported is None or exported.whole), any_target=new)
 
 
@@ -120,7 +120,7 @@ def _by_folder(file_paths: Iterable[Path]) -> Iterator[str]:
     yield from (f"{folder}/: {counted(number, 'file')}" for folder, number in numbers.items())
 
 
-def _tell_next(groups: tuple[str, ...], *, shared: bool) -> None:
+def _log_next_steps(groups: tuple[str, ...], *, shared: bool) -> None:
     """Log the next steps.
 
     Args:

@@ -41,15 +41,15 @@ def opened_inventory(
     applies: int = 0,
     stores: bool = False,
 ) -> "Iterator[OpenInventory]":
-    """Open the inventory for a run, and read it.
+    """Open the inventory for a run, and read the list.
 
     Args:
         client: the service.
-        sources: of the manifests; other ones than those of `reconciler.yaml` delete nothing by the list.
+        sources: of the manifests; with other sources than those of `reconciler.yaml`, the list deletes nothing.
         planning: whether there is an inventory.
         connection: how the remote may be reached.
         applies: how many of the last applies are read too; they come with the list.
-        stores: whether the run stores it. One that does not also goes on right after `init`, before there is a remote.
+        stores: whether the run stores the list. A run that only reads goes on without a remote, as right after `init`.
 
     Raises:
         ConfigurationError: `inventory` of `reconciler.yaml` names a remote that does not exist or cannot be used.
@@ -101,7 +101,7 @@ def opened_inventory(
 
 
 def last_applies(connection: ConnectionOptions, most: int) -> "tuple[Apply, ...]":
-    """Return the last applies, whatever service they are of, the latest first; none where there is no inventory.
+    """Return the last applies to any service, the latest first; None without an inventory.
 
     Raises:
         ConfigurationError: see `opened_inventory`.
@@ -121,10 +121,10 @@ def last_applies(connection: ConnectionOptions, most: int) -> "tuple[Apply, ...]
 
 
 def branch_on(service: str) -> tuple[str, str] | None:
-    """Return the project and the branch that has the list; None where that is not in a project of a service.
+    """Return the project and the branch that has the list; None if the list is not in a project of a service.
 
     Args:
-        service: its URL, without `/api/v4`.
+        service: the URL of the service, without `/api/v4`.
     """
     from reconciler.memory.remotes import project_on, remote_url
     from reconciler.memory.store import INVENTORY_BRANCH
@@ -138,7 +138,7 @@ def branch_on(service: str) -> tuple[str, str] | None:
 
 
 def _is_unconnected(top: Path, settings: Mapping[str, str]) -> bool:
-    """Return whether the list shall live on a remote, and the checkout has none of any name yet."""
+    """Return whether the list shall live on a remote, and the checkout has no remote at all yet."""
     from reconciler.memory.remotes import has_any_remote, in_job
 
     return "remote" in settings and not in_job(os.environ) and not has_any_remote(top)
@@ -166,8 +166,8 @@ def _remote(
         top: the top folder of the checkout.
         settings: `inventory` of `reconciler.yaml`.
         api_url: of the service that is managed.
-        token: for it.
-        user: returns whose token it is; None where nothing is pushed.
+        token: for that service.
+        user: returns the token's owner; None if nothing is pushed.
     """
     from reconciler.memory.remotes import checkout_remote, in_job, job_remote, nobody
 
@@ -187,9 +187,9 @@ def _remote(
 
 
 def _owner(client: "Client") -> "Person | None":
-    """Return the name and the address of the token's owner for commits; None if the service does not show it.
+    """Return the name and the address of the token's owner for commits; None if the service does not show the owner.
 
-    A project may take the commits only of whoever pushes them.
+    A project may take only commits of the user who pushes them.
     """
     from reconciler.memory.remotes import Person
 
@@ -206,13 +206,13 @@ def _obstacle(sources: SourceOptions, top: Path) -> str:
 
     defaults = configured()
     paths = defaults.get("paths") or DEFAULT_PATHS
-    others = {
+    other_inputs = {
         "PATHS": sources.paths and _real(sources.paths) != _real(paths),
         "--values": [*sources.values] != [*(defaults.get("values") or ())],
         "--set": {f"{key}={value}" for key, value in sources.set} != {*(defaults.get("set") or ())},
         "--env": bool(on_command_line("env")) and {*sources.env} != {*(defaults.get("env") or ())},
     }
-    named = [name for name, differs in others.items() if differs]
+    named = [name for name, differs in other_inputs.items() if differs]
     if named:
         return f"this run has other inputs than reconciler.yaml: {', '.join(named)}"
     return incomplete(top, [Path(path) for path in paths])

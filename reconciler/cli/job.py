@@ -1,15 +1,17 @@
-"""What a command does by itself in a job of GitLab CI, so that each job is one line of script.
+"""The parts that a command adds by itself in a job of GitLab CI, so that each job is one line of script.
 
 - `validate`, `plan`, `drift`, `apply` and `merge` write their reports below `.reconciler`, where the job's artifacts
-  are. Formats that the command line asks for are written where it says instead.
-- In a job with `parallel`, they handle their part of the targets, and write that part alone, for a job that merges it.
-- In the pipeline of a merge request, `plan` is about what that changes; elsewhere, about what is not as it was applied.
-- In the pipeline of a merge request, a whole plan is posted as a note there; so is that there is none.
-- On the default branch, a whole plan comes with the pipeline that applies it.
-- `drift` with the last report of the job as its baseline, and with an issue, if `reconciler.yaml` says so.
-- The history of a fleet page is kept in a git ref of the project.
+  are; but formats that the command line asks for go to the file that it names.
+- In a job with `parallel`, they handle their part of the targets, and write that part alone, for a job that merges all.
+- In the pipeline of a merge request, `plan` is about the differences of the merge request; elsewhere, about the
+  differences since the last apply.
+- In the pipeline of a merge request, a whole plan is posted as a note, and so is the failure to make a plan. - On the
+default branch, a whole plan comes with the pipeline that applies the plan. - `drift` has the last report of the job as
+its baseline, and keeps an issue if `reconciler.yaml` says so. - The history of a fleet page is kept in a git ref of the
+project.
 
 Only the note, the issue and the ref are written on the service, and never with the token for the managed settings.
+Begin with `prepared`.
 """
 
 import json
@@ -83,10 +85,10 @@ def prepared(
     connection: ConnectionOptions,
     own: dict[str, Any],
 ) -> tuple[OutputOptions, SelectionOptions, Job | None]:
-    """Return the options of a command as it takes them in a job: with its reports, its part, and what it compares with.
+    """Return the options of a command as the job changes them: with its reports, its part, and its baseline.
 
     Args:
-        command: the subject of its reports, a key of `FILES`; or `merge`, whose files decide that.
+        command: the subject of its reports, a key of `FILES`; or `merge`, whose files decide the subject.
         output: the options.
         selection: likewise.
         connection: likewise.
@@ -124,13 +126,13 @@ def prepared(
 
 def _merged(files: Sequence[Path]) -> str:
     """Return the subject of the files that are merged."""
-    if any(map(holds_report, files)):
+    if any(map(is_report_file, files)):
         return REPORT
     return DRIFT if all(file.name.startswith(DRIFT) for file in files) else PLAN
 
 
 def _since(selection: SelectionOptions) -> SelectionOptions:
-    """Return the options of `plan` with what its pipeline is about."""
+    """Return the options of `plan` with the subject of its pipeline."""
     if selection.since is not None:
         return selection
     target = os.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")  # only in pipelines of merged results
@@ -141,13 +143,14 @@ def _since(selection: SelectionOptions) -> SelectionOptions:
 
 
 def _reporting(output: OutputOptions, subject: str, reads: Collection[Path] = ()) -> OutputOptions:
-    """Return the options of a command with the reports of the job, of which none is there yet.
+    """Return the options of a command with the reports of the job; older files of these reports are removed.
 
-    Nothing that is committed stays in their folder: it would be in the artifacts of this job, as if it had made it.
+    Nothing that is committed stays in their folder: it would be in the artifacts of this job, as if the job had made
+    it.
 
     Args:
         output: the options.
-        subject: what the reports are about, a key of `FILES`.
+        subject: the subject of the reports, a key of `FILES`.
         reads: files that the command reads.
     """
     _unlink_below(FOLDER)
@@ -163,7 +166,7 @@ def _reporting(output: OutputOptions, subject: str, reads: Collection[Path] = ()
     return replace(output, reports=(*output.reports, *((format_, str(file)) for format_, file in files)))
 
 
-def holds_report(file: Path) -> bool:
+def is_report_file(file: Path) -> bool:
     """Return whether a file says that it is the report of an apply; not if it cannot be read."""
     from reconciler.document.stored import is_report
 
@@ -177,7 +180,7 @@ def _publish_nothing(_document: "RunDocument") -> None:
 
 
 def _publish_plan(output: OutputOptions, connection: ConnectionOptions, part_count: int, saved: "RunDocument") -> None:
-    """Write the pipeline that applies a plan, and post a whole plan on the merge request whose pipeline this is."""
+    """Write the pipeline that applies a plan, and post a whole plan on the merge request of this pipeline."""
     from reconciler.cli.results import plain_style
     from reconciler.reports import render_plan
 
@@ -187,7 +190,7 @@ def _publish_plan(output: OutputOptions, connection: ConnectionOptions, part_cou
 
 
 def post_failure(code: int) -> None:
-    """Post that a command has made no plan, if it has not: a note must not show the plan of an older commit."""
+    """Post that a command has made no plan, if that is so: a note must not show the plan of an older commit."""
     if code in PLAN_MADE or not _merge_request():
         return
     commit, page = os.environ.get("CI_COMMIT_SHORT_SHA", ""), os.environ.get("CI_JOB_URL", "")
@@ -195,7 +198,7 @@ def post_failure(code: int) -> None:
 
 
 def keep_issue(connection: ConnectionOptions, saved: "RunDocument") -> None:
-    """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: of all shards, not of each."""
+    """Keep the issue about drift in the job's project, if `reconciler.yaml` has `issue`: one for all shards."""
     from reconciler.cli.kept import ISSUE, job_client, keeping, kept_issue
 
     if not saved.is_part and "issue" in configured():
@@ -216,9 +219,9 @@ def write_pipeline(saved: "RunDocument", part_count: int = 1) -> None:
 
 
 def apply_pipeline(image: str, part_count: int, *, is_empty: bool) -> Mapping[str, Any]:
-    """Return the pipeline that applies a plan. The next push does not cancel it while it waits for somebody.
+    """Return the pipeline that applies a plan. The next push does not cancel it while it waits for a person.
 
-    A plan that does nothing leaves nothing for anybody to start, and deploys to no environment: its pipeline only keeps
+    A plan that does nothing has nothing for a person to start, and deploys to no environment: its pipeline only keeps
     the inventory, which everybody who may merge can do.
     """
     environment = os.environ.get("RECONCILER_ENVIRONMENT") or "reconciler"
@@ -269,12 +272,12 @@ def apply_pipeline(image: str, part_count: int, *, is_empty: bool) -> Mapping[st
 
 @contextmanager
 def keeping_history(output: OutputOptions, connection: ConnectionOptions) -> Iterator[None]:
-    """Fetch the histories of the fleet pages that this block writes, and push them when it ends.
+    """Fetch the histories of the fleet pages that this block writes, and push them when the block ends.
 
-    A history that is there already is somebody else's to keep.
+    A history that exists before the fetch is kept by somebody else.
 
     Raises:
-        ConfigurationError: they cannot be fetched; to begin new ones would lose them.
+        ConfigurationError: the histories cannot be fetched; with new histories the old ones would be lost.
     """
     from reconciler.memory import remotes
 
@@ -318,17 +321,17 @@ def keeping_history(output: OutputOptions, connection: ConnectionOptions) -> Ite
 
 
 def _files(subject: str) -> Mapping[str, str]:
-    """Return the files of this job by their formats: in a job with `parallel`, that of its part alone."""
+    """Return the files of this job by their formats: in a job with `parallel`, the files of its part alone."""
     if part() is None or "json" not in FILES[subject]:
         return FILES[subject]
     return {"json": f"{subject}-{os.environ['CI_NODE_INDEX']}.json"}
 
 
 def _unlink_below(folder: Path) -> None:
-    """Make a folder that is no link and holds none: a committed link would redirect what is written there, and kept.
+    """Make a folder without links: a committed link would redirect the files that are written and kept.
 
     Raises:
-        OutputFailed: that is not possible.
+        OutputFailed: the folder cannot be made.
     """
     if not in_job() or folder.is_absolute() or ".." in folder.parts:
         return
@@ -344,7 +347,7 @@ def _unlink_below(folder: Path) -> None:
 
 
 def _remove_committed() -> None:
-    """Remove what git tracks below the folder: whoever may push a branch can write it."""
+    """Remove the files that git tracks below the folder: whoever may push a branch can write them."""
     try:
         committed = tracked(sorted(FOLDER.rglob("*")))
     except ConfigurationError as error:
@@ -358,12 +361,12 @@ def _remove_committed() -> None:
 
 
 def _merge_request() -> bool:
-    """Whether a whole plan of this job is one of a merge request."""
+    """Whether a whole plan of this job is for a merge request."""
     return in_job() and part() is None and bool(os.environ.get("CI_MERGE_REQUEST_IID"))
 
 
 def _post_note(connection: ConnectionOptions, text: str) -> None:
-    """Post or update the note of this job; the log says what comes of it, and the exit code does not."""
+    """Post or update the note of this job; a failure goes to the log, and not into the exit code."""
     from reconciler.cli.kept import NOTE, job_client, keeping, merge_request
     from reconciler.reports.note import post_note as post
 

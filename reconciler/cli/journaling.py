@@ -20,7 +20,7 @@ LOG = logging.getLogger("reconciler")
 
 @dataclass(frozen=True, slots=True)
 class RunJournal:
-    """The journal of this run, or none.
+    """The journal of this run, if it has one.
 
     Attributes:
         journal: None if no path was given.
@@ -57,11 +57,11 @@ class RunJournal:
 def open_journal(
     journal_path: Path | None, client: "Client", kinds: "Kinds", sink: "TokenSink | None"
 ) -> Iterator[RunJournal]:
-    """Open the journal, if a path is given, after settling the writes that earlier runs left unconfirmed in it.
+    """Open the journal, if a path is given, after settling the writes that earlier runs left unconfirmed.
 
     Raises:
         OutputFailed: see `Journal`.
-        ConfigurationError: it holds unconfirmed writes to another service.
+        ConfigurationError: the journal has unconfirmed writes to another service.
     """
     if journal_path is None:
         yield RunJournal()

@@ -1,4 +1,7 @@
-"""Notes and issues that runs keep on the service, with the words about what is refused there."""
+"""Notes and issues that runs keep on the service, with the words for a refusal.
+
+Begin with `keeping` and `kept_issue`.
+"""
 
 import logging
 import os
@@ -41,12 +44,12 @@ Responsible = Mapping[str, Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class KeptWording:
-    """Words about what is kept on the service.
+    """Words about a note or an issue.
 
     Attributes:
-        name: what it is.
-        place: where it is.
-        right: what the token must be allowed to do there.
+        name: its name.
+        place: its place.
+        right: the right that the token needs there.
         refused: that it is not kept.
     """
 
@@ -61,7 +64,7 @@ class KeptWording:
         return f"set {OWN_TOKEN} to a token with the scope api that may {self.right} there"
 
     def remedy(self, refusal: ReconcilerError) -> str:
-        """Return the remedy for a refusal; empty if there is none."""
+        """Return the remedy for a refusal; empty if there is no remedy."""
         reasons = {
             Unauthorized: f"the token is not valid there (CI job tokens may not {self.right}): ",
             Forbidden: f"the token may not {self.right} there: ",
@@ -76,7 +79,7 @@ ISSUE = KeptWording("issue", "project", "open issues", "No issue kept")
 
 
 def kept_issue(client: "Client", project: str, name: str, saved: "RunDocument") -> str:
-    """Keep the issue of a name about a plan, and return what became of it: `Issue drift opened: acme/settings#4`.
+    """Keep the issue of a name about a plan, and return the result: `Issue drift opened: acme/settings#4`.
 
     Raises:
         ServiceError: the issue could not be kept.
@@ -100,7 +103,7 @@ def keeping(subject: KeptWording) -> Iterator[None]:
 
 
 def refused(subject: KeptWording, refusal: ReconcilerError, *, strict: bool) -> int:
-    """Log why nothing is kept, and what to do; return the exit code."""
+    """Log why the note or issue is not kept, and what to do; return the exit code."""
     LOG.error("%s: %s%s", subject.refused, refusal, subject.remedy(refusal))
     return 1 if strict else 0
 
@@ -127,7 +130,7 @@ def _drift(saved: "RunDocument", name: str) -> "DriftIssue":
 
 
 def _issue_text(saved: "RunDocument", memory: "Memory") -> str:
-    """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
+    """Return the Markdown of an issue: what is new since the last report, if there is a last report, and everything."""
     from reconciler.document.compare import new_in
     from reconciler.document.document import utc
     from reconciler.document.style import Style
@@ -148,7 +151,7 @@ def _issue_text(saved: "RunDocument", memory: "Memory") -> str:
 
 
 def _assignees(saved: "RunDocument", responsible: "Responsible", memory: "Memory") -> Sequence[str]:
-    """Return the usernames of those who are responsible for targets in which something is new."""
+    """Return the usernames of the people who are responsible for targets with something new."""
     from reconciler.document.compare import new_in
 
     news = new_in(saved, memory.marks)
@@ -161,7 +164,7 @@ def merge_request(project_path: str | None, iid: int | None) -> "MergeRequest":
     """Return the merge request that a note is about.
 
     Raises:
-        ConfigurationError: it is not known.
+        ConfigurationError: the merge request is not known.
     """
     from reconciler.reports.note import MergeRequest
 
@@ -178,7 +181,7 @@ def merge_request(project_path: str | None, iid: int | None) -> "MergeRequest":
 
 
 def job_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
-    """Return a client for the service that runs the CI job, with the token for notes and no other.
+    """Return a client for the service that runs the CI job, with the token for notes and no other token.
 
     Raises:
         ConfigurationError: as `open_client`; or there is no such token.
@@ -190,7 +193,7 @@ def job_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
 
 
 def note_client(connection: ConnectionOptions, subject: KeptWording) -> "Client":
-    """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
+    """Return a client for the service that runs the CI job, which may be another service than the managed one.
 
     Raises:
         ConfigurationError: as `open_client`; or there is no token for that service.

@@ -18,10 +18,10 @@ AFTER_AN_ERROR = 3
 
 
 class ToStderr(logging.Handler):
-    """Writes our own log to stderr, above the live line while one is shown.
+    """Writes our own log to stderr, above the live line while that is shown.
 
     Attributes:
-        write: writes one message.
+        write: writes a message.
         waiting: the warnings that wait; None while warnings are written at once.
     """
 
@@ -39,7 +39,7 @@ class ToStderr(logging.Handler):
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """Writes a record as a JSON object on a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -47,7 +47,7 @@ class _JsonLines(logging.Formatter):
 
 
 def start_log(output: OutputOptions) -> None:
-    """Send our own log to stderr, as verbose and in the format that the options say."""
+    """Send our own log to stderr, as verbose and in the format that the options ask for."""
     level = logging.ERROR if output.quiet else logging.DEBUG if output.verbose else logging.INFO
     handler = ToStderr()
     if output.log_format == "json":
@@ -68,7 +68,7 @@ def warnings_last() -> Iterator[None]:
 
 
 def warn_after_error() -> None:
-    """Write the last of the warnings that wait: they are the likeliest to explain the error before them."""
+    """Write the last of the waiting warnings, which probably explain the error before them."""
     warnings = _released()
     for record in warnings[-AFTER_AN_ERROR:]:
         LOG.handle(record)
@@ -85,7 +85,7 @@ def handlers() -> list[ToStderr]:
 
 
 def _released() -> list[logging.LogRecord]:
-    """Return the warnings that wait, and hold back no more."""
+    """Return the waiting warnings, and let later warnings pass at once."""
     released: list[logging.LogRecord] = []
     for handler in handlers():
         released += handler.waiting or ()

@@ -104,7 +104,7 @@ def render(*, sources: SourceOptions, selection: SelectionOptions, output: Outpu
 
 
 def _inputs(sources: SourceOptions) -> "Inputs":
-    """Return the sources of the manifests; our token is a secret even where nothing asks the service."""
+    """Return the sources of the manifests; our token is a secret even if nothing asks the service."""
     return inputs_of(sources, partial(tokens_of, ConnectionOptions()))
 
 
@@ -130,7 +130,7 @@ def _explained(desired_targets: "Iterable[DesiredTarget]", manifests: "Manifests
     """Return the layers that set a field of each target.
 
     Raises:
-        UsageError: no manifest sets it.
+        UsageError: no manifest sets the field.
     """
     explained = "".join(_explanation(target, manifests, field) for target in desired_targets)
     if not explained:
@@ -139,7 +139,7 @@ def _explained(desired_targets: "Iterable[DesiredTarget]", manifests: "Manifests
 
 
 def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) -> str:
-    """Return the layers that set a field, lowest first, with `*` before the winner, or before all that are merged."""
+    """Return the layers that set a field, lowest first, with `*` before the winner, or before all merged layers."""
     from functools import reduce
     from operator import getitem
 

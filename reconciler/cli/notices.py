@@ -1,4 +1,4 @@
-"""`--notify`: one message about the result of a run to a chat. Whatever comes of it, the result stays."""
+"""`--notify`: a message about the result of a run to a chat. Its success or failure does not change the result."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ def webhook(webhook_url: str | None, connection: "ConnectionOptions") -> "Webhoo
 
 
 def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
-    """Post the numbers of a plan, and why `apply` will refuse it."""
+    """Post the numbers of a plan, and the reasons for which `apply` will refuse the plan."""
     if hook is None:
         return
     from reconciler.document.wording import guard_notes, title_of
@@ -54,7 +54,7 @@ def notify_of_plan(hook: "Webhook | None", saved: "RunDocument") -> None:
 
 
 def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocument") -> None:
-    """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
+    """Post what is new since the baseline, and how much is gone; nothing if nothing has changed since."""
     if hook is None:
         return
     from reconciler.document.wording import baseline_note, restored_heading, title_of
@@ -79,7 +79,7 @@ def notify_of_drift(hook: "Webhook | None", saved: "RunDocument", news: "RunDocu
 
 
 def notify_of_report(hook: "Webhook | None", report: "RunDocument") -> None:
-    """Post the numbers of an apply, and where something is not done."""
+    """Post the numbers of an apply, and the targets in which something is not done."""
     if hook is None:
         return
     from reconciler.document.wording import title_of
@@ -114,7 +114,7 @@ def _harmless(text: str) -> str:
 
 
 def _job() -> Iterator[str]:
-    """Yield the URL of the CI job, if this is one."""
+    """Yield the URL of the CI job, if this run is a job."""
     url = os.environ.get("CI_JOB_URL", "")
     if url.startswith(("http://", "https://")):
         yield _harmless(url)

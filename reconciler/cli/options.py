@@ -1,7 +1,7 @@
 """Options that several commands share. Each can come from a flag, then the environment, then `reconciler.yaml`.
 
-One class for each heading of `--help`; its fields are the options, each described once, as a value and as a flag. Those
-that a command does not take have their defaults.
+There is a class for each heading of `--help`; its fields are the options, each described once, as a value and as a
+flag. An option that a command does not take has its default. Begin with `OptionGroup`, then `SourceOptions`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,13 +44,13 @@ def _pair(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a command does by itself in a job of GitLab CI; see `cli.job`.
+    """The parts that a job of GitLab CI adds to a command; see `cli.job`.
 
     Attributes:
-        keeping: returns what surrounds the writing of results: the histories of fleet pages.
-        publish: announces a plan, once it is written.
+        keeping: returns the context in which results are written: it keeps the histories of fleet pages.
+        publish: announces a plan that was written.
         part: the part of the targets that the job handles, such as `2/5`; None for all of them.
-        last_drift: where the report of the last run of this job is; None if nothing compares with that.
+        last_drift: the file with the report of the last run of this job; None if nothing is compared with it.
     """
 
     keeping: Callable[[], AbstractContextManager[None]]
@@ -69,12 +69,15 @@ class InFlight(click.IntRange):
         return value if value == AUTO else super().convert(value, param, ctx)
 
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return `auto`, where it may be meant."""
+        """Return `auto` if the text may be its beginning."""
         return [CompletionItem(AUTO)] * AUTO.startswith(incomplete)
 
 
 class Format(click.Choice[str]):
-    """A format; help and completion offer those that the command writes, and its own check explains the others."""
+    """A format.
+
+    Help and completion offer the formats that the command writes, and its own check explains all others.
+    """
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the formats of the command, as help shows them."""
@@ -93,10 +96,10 @@ def _formats(context: click.Context) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionGroup:
-    """Options that commands take together; its methods describe one of them, as a field of a class of options.
+    """Options that commands take together; its methods describe an option, as a field of a class of options.
 
     Attributes:
-        heading: `--help` lists them under it.
+        heading: `--help` lists the options under it.
         environment: whether options with a value can be set by a variable, such as RECONCILER_API_URL.
     """
 
@@ -152,7 +155,7 @@ RUN = (MANIFESTS, PLACES, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where the manifests are, and what their templates read."""
+    """The files of the manifests, and the values that their templates read."""
 
     paths: tuple[str, ...] = ()
 
@@ -218,7 +221,7 @@ class SelectionOptions:
 
     @property
     def narrowed(self) -> bool:
-        """Whether the run is about some targets or sections alone, by what the options select."""
+        """Whether the run is about some targets or sections alone, because the options select them."""
         return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed, self.only_change))
 
 
@@ -271,7 +274,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Where results and messages go, and what they look like."""
+    """The files and streams of results and messages, and their form."""
 
     format: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=Format(FORMATS))
     reports: tuple[tuple[str, str], ...] = OUTPUT.values(

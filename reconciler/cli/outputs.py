@@ -1,4 +1,7 @@
-"""Where results go: checked before anything is requested; stdout first, then files; failures are reported last."""
+"""Where results go: checked before anything is requested; stdout first, then files; failures are reported last.
+
+Commands begin with `check_outputs`; `results` writes through this module.
+"""
 
 import logging
 import os
@@ -52,11 +55,11 @@ def check_outputs(
     """Refuse formats that do not exist for this command, reports that are folders, and options that name the same file.
 
     Args:
-        subject: what is written, see `render.check_format`.
-        output: where it is written.
+        subject: the subject of the result, see `reports.check_format`.
+        output: the options about files and formats.
         files: other files that are written or read.
         sources: of the manifests.
-        connection: whose files are read too.
+        connection: the options whose files are read too.
 
     Raises:
         UsageError: before anything is requested.
@@ -77,7 +80,7 @@ def check_outputs(
     for option, path in (*_inputs(sources, connection), *files, *reports):
         if path is None or not is_replaced(path):
             continue
-        manifest = option != CONFIGURATION and _holds(sources.paths or DEFAULT_PATHS, path)
+        manifest = option != CONFIGURATION and _includes(sources.paths or DEFAULT_PATHS, path)
         first = "PATHS" if manifest else named.setdefault(_identity(path), option)
         if first != option:
             raise UsageError(f"{first} and {option} name the same file: {path}")
@@ -91,7 +94,7 @@ def history_of(page: Path) -> Path:
 def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime") -> None:
     """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
 
-    What is in the future is not kept: neither earlier runs nor this one.
+    Runs in the future are not kept, neither an earlier run nor this run.
 
     Args:
         saved: the run.
@@ -100,7 +103,8 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
         now: the time by the clock of this run.
 
     Raises:
-        OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
+        OutputFailed: the files cannot be written, or there is a file that is no history of this service; it stays as it
+            is.
     """
     from reconciler.document.document import utc
     from reconciler.reports import fleet
@@ -160,10 +164,10 @@ def authors_of(saved: "RunDocument") -> "Authors":
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
-    """Do all, even if one fails.
+    """Do all actions, even if an action fails.
 
     Raises:
-        OutputFailed: with every failure, once all were tried.
+        OutputFailed: with every failure, after the last action.
     """
     failures = []
     for action in actions:
@@ -187,7 +191,7 @@ def write_stderr(text: str) -> None:
 
 
 def report_error(error: Exception) -> None:
-    """Write an error to stderr, safe for a terminal and without secrets; one without a message is not written."""
+    """Write an error to stderr, safe for a terminal and without secrets; an error without a message is not written."""
     if str(error):
         remedy = error.remedy if isinstance(error, ServiceError) else ""
         write_stderr(escaped_lines(concealed(f"reconciler: {advised(str(error), remedy)}")))
@@ -214,14 +218,14 @@ def open_streams() -> Iterator[TextIOWrapper]:
 
 
 def _inputs(sources: SourceOptions, connection: ConnectionOptions) -> Iterator[Named]:
-    """Yield the files that any command may read, apart from manifests."""
+    """Yield the files that any command may read, except manifests."""
     yield CONFIGURATION, Path(CONFIGURATION)
     yield from (("--values", Path(file)) for file in sources.values)
     for option, file in (("--token-file", connection.token_file), ("--ca-file", connection.ca_file)):
         yield option, Path(file) if file else None
 
 
-def _holds(paths: Iterable[str], path: Path) -> bool:
+def _includes(paths: Iterable[str], path: Path) -> bool:
     """Whether a file is, or would be, a manifest at or below one of the paths."""
     from reconciler.manifests import is_manifest
 

@@ -23,14 +23,14 @@ INVALID_INPUT = 422
 
 
 def pipeline_of(trigger: str | None, inputs: tuple[str, ...]) -> "PipelineTrigger | None":
-    """Return the pipeline to start afterwards; None for none.
+    """Return the pipeline to start afterwards; None without the option.
 
     Args:
         trigger: the option `--trigger`.
         inputs: of the pipeline.
 
     Raises:
-        UsageError: it is written wrong, or there is no token for it.
+        UsageError: the option is written wrong, or there is no token for it.
     """
     if trigger is None:
         if inputs:

@@ -225,17 +225,17 @@ def drift(
 
 
 def _applies(output: OutputOptions) -> int:
-    """Return the number of applies to read with the inventory: a fleet page shows them, now or later."""
+    """Return the number of applies to read with the inventory: a fleet page shows them, in this run or a later one."""
     return MAX_LISTED_APPLIES if output.formats.intersection(WHOLE_PLAN_FORMATS) else 0
 
 
 def _restored_after(
     restored_after: str | None, now: "datetime", baseline_plan: "RunDocument | None"
 ) -> "datetime | None":
-    """Return since when changes that were put back are told: since a day or a duration, else since the baseline.
+    """Return the time from which changes that were put back are reported: by a day or a duration, else by the baseline.
 
     Raises:
-        UsageError: neither a day that has begun nor a duration.
+        UsageError: the option is neither a day that has begun nor a duration.
     """
     from datetime import UTC, date, datetime, time
 
@@ -256,7 +256,7 @@ def _restored_after(
 
 
 def _baseline(baseline_file: Path | None, api_url: str, job: Job | None) -> "RunDocument | None":
-    """Return the plan that is known already; None without a file, and, with a warning, without one of this format.
+    """Return the plan that is known already; None without a file, and, with a warning, for a file of another format.
 
     Raises:
         ConfigurationError: the file cannot be read.

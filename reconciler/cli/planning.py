@@ -1,6 +1,6 @@
-"""From the options of a command to its plan: which targets it is about, and what would change in them.
+"""From the options of a command to its plan: the targets of the run, and their changes. Begin with `draw` and `run_of`.
 
-Commands import this module only when they run, so that the others start fast.
+Commands import this module only when they run, so that all other commands start fast.
 """
 
 import logging
@@ -60,15 +60,15 @@ def draw(
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
 ) -> RunDocument:
-    """Read the manifests and live state and return the plan, as it can be saved. Nothing is written.
+    """Read the manifests and live state and return the plan, in the form in which it is saved. Nothing is written.
 
     Args:
         client: the service.
         inputs: the sources of the manifests.
         selection: the part that is planned.
-        planning: how.
+        planning: the options of planning.
         output: the options of what is shown.
-        inventory: the list of what was applied.
+        inventory: the list of applied objects.
         in_job: whether this is a job of GitLab CI that does something by itself.
         records_commit: whether the plan records the commit of the manifests even without an inventory.
         who_after: see `Scope`.
@@ -93,9 +93,9 @@ def draw(
     shown, basis = with_basis(planned, known, whole=whole)
     drawn = _saved(client, shown, declared.desired.digest, planning, in_job=in_job)
     remarks = (*planned.absences.remarks, *successions(planned))
-    said = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
+    about_the_run = (*map(rename, planned.hints), *(Finding(None, "stays", remark) for remark in remarks))
     return replace(
-        with_findings(drawn, *said),
+        with_findings(drawn, *about_the_run),
         shard=run.scope.shard,
         since=past.then.revision if past else "",
         archived=len(planned.archived_left_out),
@@ -139,18 +139,18 @@ def draw_way_back(
     except (ConfigurationError, PlanRefused) as error:
         raise type(error)(f"{error}; reconciler log shows the last applies") from error
     if not is_about(report.service, client.api_url):
-        there = f"revert it there, with --api-url {report.service} and a token of that service"
-        raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {there}")
+        advice = f"revert it there, with --api-url {report.service} and a token of that service"
+        raise PlanRefused(f"{file}: the report is about {report.service}, and this is {client.api_url}; {advice}")
     if logged and logged.when != report.finished_at:
         raise PlanRefused(
             f"{file}: the report is of an apply that ended at {report.time:%Y-%m-%d %H:%M:%S} UTC, and "
             f"{short(chosen_apply.name)} ended at {logged.when:%Y-%m-%d %H:%M:%S} UTC"
         )
     reversal = Reversal(plan_of(report).targets, kinds, sha256(text.encode()).hexdigest())
-    left = select(reversal.applied_state, selection)
+    selected = select(reversal.applied_state, selection)
     with warnings_last(), watched(client.traffic, output) as progress:
         back = draw_plan(
-            left,
+            selected,
             client,
             kinds,
             make=reversal.plan,
@@ -158,13 +158,13 @@ def draw_way_back(
             api_url=client.api_url,
             follow_moved=client.follows_moved,
         )
-    saved = _saved(client, back, left.digest, planning, in_job=False)
+    saved = _saved(client, back, selected.digest, planning, in_job=False)
     commit = (logged.manifests if logged else "") or report.commit
     return replace(saved, reverts=chosen_apply.name, commit=commit, narrowed=selection.narrowed)
 
 
 def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, *, in_job: bool) -> RunDocument:
-    """Return a plan that was made now, as it can be saved."""
+    """Return a plan that was made now, in the form in which it is saved."""
     head = RunDocument(
         service=client.api_url,
         created_at=client.now().replace(microsecond=0),
@@ -202,15 +202,15 @@ def run_of(
     who_after: datetime | None = None,
     restored_after: datetime | None = None,
 ) -> Iterator[Run]:
-    """Read the manifests, and yield what the command asks; progress is shown while this block runs.
+    """Read the manifests, and yield the run that a command asks for; progress is shown while this block runs.
 
     Args:
         client: the service.
         inputs: the sources of the manifests.
         selection: the part that is planned.
-        planning: how.
+        planning: the options of planning.
         output: the options of what is shown.
-        inventory: the list of what was applied.
+        inventory: the list of applied objects.
         locks_bind: whether a broken lock is an error.
         who_after: see `Scope`.
         restored_after: likewise.
@@ -218,7 +218,7 @@ def run_of(
     Raises:
         ManifestErrors: with every error of every file, or of the `reconciler.yaml` of the revision of `--since`.
         ConfigurationError: the revision of `--since` cannot be read.
-        UsageError: an option is not what it should be.
+        UsageError: the value of an option is not valid.
     """
     failed = _failed_before(selection.retry_failed)
     with warnings_last(), watched(client.traffic, output) as progress:
@@ -260,7 +260,7 @@ def run_of(
 
 
 def _shard(given: str | None) -> Shard | None:
-    """Return the shard that was given, else that of a parallel CI job, with a warning."""
+    """Return the shard of the option, else the shard of a parallel CI job, with a warning."""
     if given is not None:
         return read_shard(given)
     number, total = os.environ.get("CI_NODE_INDEX"), os.environ.get("CI_NODE_TOTAL")

@@ -59,7 +59,7 @@ def is_coloured(output: OutputOptions, *, terminal: bool) -> bool:
 
 
 def _welcomes_colour(terminal: bool) -> bool:
-    """Whether colours and moving lines are welcome there."""
+    """Whether colours and moving lines are welcome on a terminal."""
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -132,8 +132,8 @@ def _moving(progress: "Progress", traffic: "Traffic") -> Iterator[None]:
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes} min {remainder} s" if minutes else f"{remainder} s"

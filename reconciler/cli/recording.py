@@ -1,4 +1,7 @@
-"""The inventory around an apply: read again before the first write, and stored after the result."""
+"""The inventory before and after an apply: read again before the first write, and stored after the result.
+
+Begin with `checked` and `store`.
+"""
 
 import logging
 import os
@@ -50,7 +53,7 @@ Stale = Mapping[tuple[Target, str, str, int | None], str]
 def checked(inventory: OpenInventory, saved: RunDocument) -> tuple[RunDocument, Stale]:
     """Read the list again before the first write, and return the plan, and which of its deletions are stale by now.
 
-    Whether there was a list before is said by the plan: the apply makes one.
+    The plan says whether there was a list before: the apply makes one.
 
     Raises:
         InventoryUnreadable: the list cannot be read.
@@ -100,14 +103,14 @@ def store(
     application: Application,
     client: Client,
 ) -> int:
-    """Store what an apply did, and keep its report; return the exit code.
+    """Store the results of an apply, and keep its report; return the exit code.
 
-    It asks for the numeric ID of each target that neither what was read nor the list nor its creation shows: once in
-    its life.
+    The numeric ID of a target is requested, once in its life, if neither live state nor the list nor the response to
+    its creation has it.
 
     Args:
         inventory: as it was opened for the run.
-        saved_plan: which was applied.
+        saved_plan: the applied plan.
         report: of the run.
         code: the exit code so far.
         canary: the option.
@@ -130,7 +133,7 @@ def store(
         change = Projection(numbered, basis, history, all_kinds(), planned, application.read, canary_targets).onto
     if change(stored.inventory) == stored.inventory and not report.made.writes:
         return code
-    apply = replace(_told(report), manifests=commit, service=place.service, result=code, canary=canary)
+    apply = replace(_logged_apply(report), manifests=commit, service=place.service, result=code, canary=canary)
     try:
         # A first signal waits for the push: else what this run created would not be known as its own.
         with signals_handled(grace_signals=1):
@@ -147,7 +150,7 @@ def _as_it_is(inventory: Inventory) -> Inventory:
 
 
 def _history(inventory: OpenInventory, saved_plan: RunDocument) -> Ancestry | None:
-    """Return the history of the plan's commit; that of the checkout for manifests that are not as committed."""
+    """Return the history of the plan's commit; for manifests that are not as committed, that of the checkout."""
     if inventory.ancestry is not None and saved_plan.inventory is not None and saved_plan.inventory.commit:
         return replace(inventory.ancestry, head=saved_plan.inventory.commit)
     return inventory.ancestry
@@ -156,7 +159,7 @@ def _history(inventory: OpenInventory, saved_plan: RunDocument) -> Ancestry | No
 def _numbered(
     seen_targets: Sequence[Seen], inventory: Inventory, application: Application, client: Client
 ) -> tuple[Seen, ...]:
-    """Return targets with the IDs without which the inventory has no names for them; some may wait for a later run."""
+    """Return targets with the IDs that the inventory needs for its names; some targets may wait for a later run."""
     names = target_names(inventory)
     lacking = {
         target.target: Reference(target.target.level, str(target.target.ref))
@@ -170,7 +173,7 @@ def _numbered(
     return tuple(replace(target, id=learned.get(target.target, target.id)) for target in seen_targets)
 
 
-def _told(report: RunDocument) -> Apply:
+def _logged_apply(report: RunDocument) -> Apply:
     """Return the apply that a report and the CI job describe."""
     person = starter(os.environ) or Person("", "")
     # A job that is retried finds done what it has done before: that is in the log already.

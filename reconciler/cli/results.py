@@ -1,4 +1,4 @@
-"""How a result is written: to stdout, and into the documents and reports that were asked for."""
+"""How a result is written: to stdout, and into the documents and reports of the options. Begin with `write_result`."""
 
 import os
 import sys
@@ -116,7 +116,7 @@ def write_result(
 
 
 def write_reports_so_far(write: "Write", output: OutputOptions) -> None:
-    """Write the reports that are files, in case that the run has no time to; `write_result` replaces them."""
+    """Write the reports that are files, in case the run has no time at its end; `write_result` replaces them."""
     plain = plain_style(output)
     for format_, file in output.reports:
         path = Path(file)

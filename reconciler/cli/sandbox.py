@@ -1,4 +1,4 @@
-"""`reconciler sandbox` and `reconciler demo`: a pretend service on this machine, and a story played on it."""
+"""`reconciler sandbox` and `reconciler demo`: a pretend service on this machine, and a story with that service."""
 
 import os
 import shlex
@@ -127,19 +127,19 @@ def demo() -> int:
 
     with running(DEMO_STATE) as sandbox, TemporaryDirectory() as folder, chdir(folder), _environment(sandbox):
         copytree(DEMO / "manifests", "manifests")
-        _say("A pretend service runs in this process, with two groups and six projects.")
+        _print_remark("A pretend service runs in this process, with two groups and six projects.")
         _run("validate", 0)
         _run("plan --out plan.json", 0)
-        _say("The plan is saved. apply reads only what it will change once more.")
+        _print_remark("The plan is saved. apply reads only what it will change once more.")
         _run("apply --plan plan.json --yes --tokens-to tokens.jsonl", 0)
-        _say("Once more: nothing is left to do. Only reads were needed to know it.")
+        _print_remark("Once more: nothing is left to do. Only reads were needed to know it.")
         _run("plan", 0)
         _meddle(sandbox)
-        _say("Meanwhile, somebody changed two settings by hand. A scheduled drift check finds them:")
+        _print_remark("Meanwhile, somebody changed two settings by hand. A scheduled drift check finds them:")
         _run("drift", 2)
         _run("apply --yes", 0)
         _run("drift", 0)
-        _say("No output means everything is in order. Your turn: reconciler --help")
+        _print_remark("No output means everything is in order. Your turn: reconciler --help")
     return 0
 
 
@@ -161,7 +161,7 @@ def _run(line: str, expected: int) -> None:
         raise AssertionError(f"reconciler {line} ended with {code} instead of {expected}")
 
 
-def _say(text: str) -> None:
+def _print_remark(text: str) -> None:
     click.echo(f"\n# {text}")
 
 

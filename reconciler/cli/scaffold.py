@@ -105,11 +105,11 @@ spec: {}
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The published pieces that the pipeline is made of, both of this version.
+    """The published pieces of the pipeline, both of this version.
 
     Attributes:
         components: the full path of the project with the CI/CD components.
-        own_image: of the jobs; None for the one in the registry of that project.
+        own_image: the image of the jobs; None for the image in the registry of that project.
     """
 
     components: str = COMPONENTS
@@ -152,10 +152,10 @@ def scaffold(api_url: str | None, pieces: Pieces) -> dict[Path, str]:
 
 
 def left_out_text(causes: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """Return the text of `LEFT_OUT`; names of the service stand in blocks, where they are no Markdown.
+    """Return the text of `LEFT_OUT_FILE`; names of the service are in blocks, where they are no Markdown.
 
     Args:
-        causes: a heading for each cause, as inline code, and the lines about what was left out for it.
+        causes: a heading for each cause, as inline code, and the lines about what was left out for that cause.
     """
     sections = (f"\n## {cause}\n\n" + "".join(f"    {line}\n" for line in lines) for cause, lines in causes)
     return f"# Live, and not in the manifests\n{''.join(sections)}"

@@ -1,4 +1,7 @@
-"""`reconciler.yaml`, the service's address and the token: where they come from and what is refused."""
+"""`reconciler.yaml`, the service's address and the token: their sources, and which values are refused.
+
+Begin with `read_configuration` and `connected`.
+"""
 
 import logging
 import os
@@ -88,13 +91,13 @@ def configured() -> Mapping[str, Any]:
 
 
 def on_command_line(*names: str) -> tuple[str, ...]:
-    """Return those of some parameters that the command line of this run gives, and not `reconciler.yaml`."""
+    """Return the parameters among some that have a value on the command line of this run, not in `reconciler.yaml`."""
     source = click.get_current_context().get_parameter_source
     return tuple(name for name in names if source(name) is ParameterSource.COMMANDLINE)
 
 
 def given_outside(*names: str) -> tuple[str, ...]:
-    """Return those of some parameters that the command line or the environment gives, and not `reconciler.yaml`."""
+    """Return the parameters among some that have a value on the command line or in the environment."""
     source = click.get_current_context().get_parameter_source
     return tuple(name for name in names if source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT))
 
@@ -102,7 +105,8 @@ def given_outside(*names: str) -> tuple[str, ...]:
 def trusted(connection: ConnectionOptions) -> tuple[str | None, bool]:
     """Return the file of the certificates that every request of this run trusts, and whether the system's count too.
 
-    The runner of a CI job knows those of the service that runs it, which may be another one than the managed one.
+    The runner of a CI job knows the certificates of the service that runs the job, which may be another service than
+    the managed one.
     """
     file = connection.ca_file or os.environ.get("RECONCILER_CA_FILE")
     # A file that somebody names replaces the certificates of the system; that of the runner only adds to them.
@@ -117,8 +121,8 @@ def open_client(
     Args:
         connection: the options.
         brisk: whether to give up soon on a service that cannot be reached or is out of order.
-        given_token: used instead of the configured one.
-        reads_moved: whether what has moved is read where it is now, unless it may be written to there anyway.
+        given_token: used instead of the configured token.
+        reads_moved: whether a moved target is read at its new path even though the run may not write there.
 
     Raises:
         ConfigurationError: no URL, no token, a URL that is not safe, a token file that others may write to.
@@ -147,7 +151,10 @@ def open_client(
 def connected(
     connection: ConnectionOptions, *, brisk: bool = False, only_reads: bool = False, reads_moved: bool = True
 ) -> "Iterator[Client]":
-    """Connect to the service; see `open_client`. What only reads takes the token for that, if there is one."""
+    """Connect to the service; see `open_client`.
+
+    A command that only reads takes the token for reading, if there is one.
+    """
     token = reading_token() if only_reads else None
     with open_client(connection, brisk=brisk, given_token=token, reads_moved=reads_moved) as client:
         try:
@@ -177,10 +184,10 @@ def allowed_deletes(planning: PlanningOptions, today: "date") -> int | None:
 
 
 def grace_of(planning: PlanningOptions) -> "timedelta":
-    """Return the age of a successor at which what it succeeds is deleted: the same for commands without the option.
+    """Return the age of a successor at which its predecessor is deleted; commands without the option have the same age.
 
     Raises:
-        UsageError: it is not a duration.
+        UsageError: the value is not a duration.
     """
     context = click.get_current_context(silent=True)
     has_option = context is not None and "grace" in context.params
@@ -191,7 +198,7 @@ def duration(option: str, text: str) -> "timedelta":
     """Return the value of an option that takes a duration, such as 24h.
 
     Raises:
-        UsageError: it is not a duration, or too long.
+        UsageError: the value is not a duration, or too long.
     """
     from reconciler.model.resource import read_duration
 
@@ -209,8 +216,8 @@ def template_variables(sources: SourceOptions, secrets: Callable[[], Collection[
         secrets: returns our own secrets.
 
     Raises:
-        ConfigurationError: one of them holds one of our own tokens; or this is a CI job, and `reconciler.yaml` names
-            them: with a template, a merge request would show any secret of the job.
+        ConfigurationError: a variable has one of our own tokens; or this is a CI job, and `reconciler.yaml` names the
+            variables: with a template, a merge request would show any secret of the job.
     """
     if sources.env and in_ci() and not given_outside("env"):
         raise ConfigurationError(
@@ -244,7 +251,7 @@ def _refuse_redirected_token(connection: ConnectionOptions) -> None:
     """In a CI job, refuse a `reconciler.yaml` that decides who gets the token: a merge request may change that file.
 
     Raises:
-        ConfigurationError: it names another service than the job's, or certificates to trust.
+        ConfigurationError: the file names another service than the job's, or certificates to trust.
     """
     job, context = os.environ.get("CI_API_V4_URL"), click.get_current_context(silent=True)
     if not job or context is None:
@@ -275,7 +282,7 @@ def checked_api_url(connection: ConnectionOptions) -> str:
     """Return the URL of the service.
 
     Raises:
-        ConfigurationError: there is none, or it is not safe; see `open_client`.
+        ConfigurationError: there is no URL, or the URL is not safe; see `open_client`.
     """
     if not connection.api_url:
         foreign = not_read("RECONCILER_API_URL", os.environ)
@@ -312,7 +319,7 @@ def may_be_plain(connection: ConnectionOptions) -> Callable[[str], bool]:
 
 
 def reading_token() -> str | None:
-    """Return the token for commands that only read; None for the usual one, which the command line may name."""
+    """Return the token for commands that only read; None for the usual token, which the command line may name."""
     return None if on_command_line("token_file") else os.environ.get("RECONCILER_READ_TOKEN", "").strip() or None
 
 
@@ -352,10 +359,10 @@ REMEDIES = {ENOENT: "check the path", EISDIR: "name a file in it", EACCES: "chec
 
 
 def read_file(path: Path) -> str:
-    """Return the text of a file the user named.
+    """Return the text of a file that the user names.
 
     Raises:
-        ConfigurationError: it cannot be read, or is not text.
+        ConfigurationError: the file cannot be read, or is not text.
     """
     try:
         return path.read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ def _check(
     *,
     read_only: bool,
 ) -> "Diagnosis":
-    """Check service and token and, only if these are usable, with more patience, the targets."""
+    """Check service and token and, if both are usable, the targets; these checks wait longer for a slow service."""
     from reconciler.cli.planning import run_of
     from reconciler.cli.settings import exposes_token
     from reconciler.doctor import Diagnosis, DoctorFinding, Verdict, check_service
@@ -114,7 +114,7 @@ def _check(
 
 
 def _check_pipeline(connection: ConnectionOptions) -> "Diagnosis":
-    """Check service and token and, if these are usable, what the pipelines of the project need."""
+    """Check service and token and, if both are usable, what the pipelines of the project need."""
     from reconciler.cli.settings import exposes_token
     from reconciler.doctor import Diagnosis, check_pipeline, check_read_token, check_service
 
@@ -135,7 +135,7 @@ def _pipeline_project() -> "PipelineProject":
     """Return the project of this job, elsewhere that of the remote `origin`.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: there is no such project.
     """
     from reconciler.doctor import PipelineProject
     from reconciler.errors import ConfigurationError
@@ -163,7 +163,7 @@ def _pipeline_project() -> "PipelineProject":
 def _check_targets(
     run: "Run", client: "Client", service_check: "ServiceCheck", rate: str | None, *, read_only: bool
 ) -> "Diagnosis":
-    """Read the targets, and check what can be done there; nothing is written."""
+    """Read the targets, and check what the token may do with them; nothing is written."""
     from reconciler.doctor import Diagnosis, check_inventory, check_lists, check_targets, context_of, costs_of
     from reconciler.engine.plan import checked
     from reconciler.engine.rules import archived_check_requests

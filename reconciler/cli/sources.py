@@ -1,4 +1,7 @@
-"""The manifests of a run, as its options name and select them, and what is warned of about them."""
+"""The manifests of a run, as its options name and select them, and the warnings about them.
+
+Begin with `inputs_of` and `select`.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,7 +38,7 @@ def inputs_of(sources: SourceOptions, secrets: Callable[[], Collection[str]]) ->
 
 
 def revision(name: str, inputs: "Inputs", present: "Manifests") -> "Revision":
-    """Read the manifests of a git revision whole; warn if HEAD does not descend from it.
+    """Read the manifests of a git revision whole; warn if HEAD does not descend from the revision.
 
     Args:
         name: of the revision, as the user gives it.
@@ -44,7 +47,7 @@ def revision(name: str, inputs: "Inputs", present: "Manifests") -> "Revision":
 
     Raises:
         ManifestErrors: its `reconciler.yaml` is not valid.
-        ConfigurationError: it cannot be read.
+        ConfigurationError: the revision cannot be read.
         UsageError: the name is not valid.
     """
     from reconciler.memory.revision import read_revision
@@ -64,10 +67,10 @@ def revision(name: str, inputs: "Inputs", present: "Manifests") -> "Revision":
 
 
 def select(desired: "DesiredState", selection: SelectionOptions) -> "DesiredState":
-    """Return the part of a state that the options select; warn of what is odd about it.
+    """Return the part of a state that the options select; warn of oddities.
 
     Raises:
-        NothingSelected: a path or a label that is selected is nobody's.
+        NothingSelected: no target has a selected path or label.
         UsageError: there is no such section, or no target declares it.
     """
     from reconciler.engine.compare import selection as selecting
@@ -109,7 +112,7 @@ def warn(warnings: Iterable[object]) -> None:
 
 
 def warn_of_manifests(warnings: Sequence[LocatedDiagnostic], output: OutputOptions) -> None:
-    """Log warnings about manifests; unless verbose, those of one message as one."""
+    """Log warnings about manifests; unless verbose, all warnings with the same message as one."""
     if warnings:
         from reconciler.document.wording import warned_once
 

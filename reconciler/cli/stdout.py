@@ -11,7 +11,7 @@ def write_stdout(text: str) -> None:
     """Write a result to standard output.
 
     Raises:
-        OutputFailed: it is closed or full; without a message if its reader has gone, as after `| head`.
+        OutputFailed: the stream is closed or full; without a message if its reader has gone, as after `| head`.
     """
     if getattr(sys, "stdout", None) is None:
         raise OutputFailed("standard output is closed")

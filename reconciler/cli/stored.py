@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def read_plan(file: Path) -> "RunDocument":
-    """Return the plan that a file holds.
+    """Return the plan in a file.
 
     Raises:
         ConfigurationError: the file cannot be read.
-        PlanRefused: it holds no plan, or an edited one; the message names the file.
+        PlanRefused: the file has no plan, or an edited plan; the message names the file.
     """
     from reconciler.document.stored import load_plan
     from reconciler.kinds import all_kinds
@@ -27,7 +27,7 @@ def read_plan(file: Path) -> "RunDocument":
 
 
 def read_report(file: Path) -> "RunDocument":
-    """Return the report of an apply that a file holds; errors are as of `read_plan`."""
+    """Return the report of an apply in a file; errors are as of `read_plan`."""
     from reconciler.document.stored import load_report
     from reconciler.kinds import all_kinds
 
@@ -37,7 +37,7 @@ def read_report(file: Path) -> "RunDocument":
 
 @contextmanager
 def naming_document(file: Path) -> Iterator[None]:
-    """Name the file in the errors about the document that it holds."""
+    """Name the file in the errors about its document."""
     try:
         yield
     except PlanRefused as error:

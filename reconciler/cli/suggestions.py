@@ -1,4 +1,7 @@
-"""The values that a shell may complete an option to: fast, and empty if nothing is known."""
+"""The values to which a shell may complete an option: fast, and empty if nothing is known.
+
+Each function is the `shell_complete` of an option.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -43,7 +46,7 @@ REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/r
 
 
 def sections(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of sections; each is a module's or an entry point's, so that none need be imported."""
+    """Return the names of sections, which are names of modules or entry points, so that no module need be imported."""
     from importlib.metadata import entry_points
 
     kinds = find_spec("reconciler.kinds")
@@ -83,7 +86,7 @@ def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 
 def _offered(names: Iterable[str], incomplete: str) -> list[str]:
-    """Return those names that begin like a word and can be inserted into a command line as they are."""
+    """Return the names that begin like a word and can be inserted into a command line as they are."""
     return [name for name in names if name.startswith(incomplete) and SHELL_SAFE.fullmatch(name)]
 
 

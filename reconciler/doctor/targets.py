@@ -174,7 +174,7 @@ def _check(
     elif isinstance(target_record, Obstacle):
         fault = DoctorFinding(Verdict.ERROR, level, target_record.reason, target_record.remedy)
     sections = []
-    excepted = {finding.address.section for finding in planned.said("excepted")}
+    excepted = {finding.address.section for finding in planned.findings_of("excepted")}
     excepted -= {problem.address.section for problem in planned.problems}
     for section in target.sections:
         state = _check_section(section, target_record, context)

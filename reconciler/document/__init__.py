@@ -1,1 +1,5 @@
-"""Plans and reports as documents: a head, the targets that were looked at, and a flat list of items."""
+"""Plans and reports as documents: a head, the targets of the run, and a flat list of items.
+
+The engine ends here and reports begin here. Begin with `document.RunDocument`, then `stored.save` and
+`plans.with_plan`.
+"""

@@ -49,7 +49,7 @@ SubjectKey = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One value that differs."""
+    """A value that differs, with its path."""
 
     path: str
     """Where, such as `live.due_date` or `status`."""
@@ -80,7 +80,7 @@ class Difference:
 
     @property
     def address(self) -> Address:
-        """The object or problem."""
+        """The address of the object or of the problem."""
         return address_of(self.entry)
 
 
@@ -239,6 +239,7 @@ def _digest(subject_key: SubjectKey, fields: Fields) -> str:
 def _subject(entry: Entry) -> SubjectKey:
     address = address_of(entry)
     is_problem = isinstance(entry, Finding) and code_of(entry.code).drifts
+    # an object may have a change and problems of several fields: each is compared with its like
     sort = ("problem", entry.field) if isinstance(entry, Finding) and is_problem else ("change", None)
     return address.target.identity, address.section, address.part, address.name, *sort
 
@@ -319,8 +320,9 @@ def _values(before: Fields, after: Fields) -> Iterator[Place]:
 def earlier_fingerprints(old: RunDocument, new: RunDocument) -> Counter[str]:
     """Return the fingerprints of an earlier plan in the sections that the present plan has too.
 
-    A run of some targets or sections, or of one shard, did not look at other sections: their entries are not gone.
+    A run of some targets or sections, or of one shard, did not look at other sections: entries of these are not gone.
     """
+    # `""` is the section of a target's own creation
     sections = {(seen.target.identity, name) for seen in new.targets for name in ("", *seen.sections)}
     addresses = ((line, address_of(line.entry)) for line in lines_of(old))
     return Counter(line.fingerprint for line, where in addresses if (where.target.identity, where.section) in sections)
@@ -347,6 +349,7 @@ def new_in(
     for item in document.items:
         (old if _take(item, unmatched, unmatched_unchanged) else new).append(item)
     created = {change.address.section for change in map(change_in, new) if isinstance(change, Create)}
+    # a hint at a rename is about a creation: where a baseline has the creation, the hint is known too
     new = [item for item in new if not _is_rename_elsewhere(item, created)]
     changes, problems = _changes_and_problems(old)
     new_changes, new_problems = _changes_and_problems(new)

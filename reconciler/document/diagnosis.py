@@ -1,6 +1,6 @@
 """A diagnosis, as a value: findings about the service, the token, and each section of each target.
 
-It is shown as text, or as the JSON document that `reconciler.diagnosis/v1` names.
+The doctor makes a `Diagnosis`; it is shown as text, or as the JSON document that `reconciler.diagnosis/v1` names.
 """
 
 from collections import Counter

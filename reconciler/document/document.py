@@ -1,6 +1,7 @@
 """The one type for plans and reports: a head, the targets of the run, and a flat list of items. Pure.
 
-The engine ends where a document is written; text, pages, notes and metrics are made from it. Begin with `RunDocument`.
+The engine ends where a document is written; text, pages, notes and metrics are made from the document. Begin with
+`RunDocument`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,14 +119,14 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class BaselineShare:
-    """How much of a plan a baseline has too, and how much of the baseline is gone.
+    """How much of a plan its baseline has too, and how much of the baseline is gone.
 
     Attributes:
-        changes: number of changes.
-        problems: number of problems.
-        changed: the targets and sections of these changes.
-        troubled: the targets and sections of these problems.
-        unmanaged: number of unmanaged objects, which are no drift.
+        changes: number of changes that both have.
+        problems: number of problems that both have.
+        changed: the targets and sections all of whose changes the baseline has.
+        troubled: the targets and sections all of whose problems the baseline has.
+        unmanaged: number of unmanaged objects that both have, which are no drift.
         gone: how many changes and problems of the baseline the plan has no more.
     """
 
@@ -138,7 +139,7 @@ class BaselineShare:
 
     @property
     def total(self) -> int:
-        """Number of changes and problems."""
+        """Number of changes and problems that both have."""
         return self.changes + self.problems
 
 
@@ -194,14 +195,14 @@ class Head:
 
 @dataclass(frozen=True, kw_only=True)
 class RunDocument(Head):
-    """A plan, or the report of an apply: its head, the targets that were looked at, and the items.
+    """A plan, or the report of an apply: its head, the targets of the run, and the items.
 
     Attributes:
         targets: the instance, then the user, then groups, then projects.
         items: by target and section, in the order of an apply; items about the run come last. A report has outcomes in
             place of changes.
         known: the number of items that were left out because a baseline has them too; None for a whole plan. No file
-            has it.
+            has this number.
     """
 
     targets: tuple[Seen, ...] = ()
@@ -210,7 +211,7 @@ class RunDocument(Head):
 
     @property
     def is_plan(self) -> bool:
-        """Whether it is a plan, and no report."""
+        """Whether the document is a plan, and no report."""
         return self.format == PLAN
 
     @property
@@ -235,7 +236,7 @@ class RunDocument(Head):
 
     @cached_property
     def by_target(self) -> Mapping[Target, Sequence[Item]]:
-        """The items of each target; none for most of them."""
+        """The items of each target; most targets have none."""
         own: dict[Target, list[Item]] = {seen.target: [] for seen in self.targets}
         for item in self.items:
             if not is_about_run(item):
@@ -244,7 +245,7 @@ class RunDocument(Head):
 
     @cached_property
     def eventful(self) -> frozenset[Target]:
-        """The targets with an item that a report shows; targets that were merely in order are left out."""
+        """The targets with an item that a report shows, which are those that were not merely in order."""
         return frozenset(target for target, items in self.by_target.items() if any(map(_is_event, items)))
 
     @property
@@ -287,7 +288,7 @@ class RunDocument(Head):
 
     @cached_property
     def refusals(self) -> tuple[str, ...]:
-        """Why `apply` will refuse the plan, unless it is given other limits; nothing of a report."""
+        """The reasons for which `apply` refuses the plan, unless other limits are given; a report has no reasons."""
         if not self.is_plan:
             return ()
         object_counts = {
@@ -354,7 +355,7 @@ def refuse_future(document_name: str, made_at: datetime, now: datetime) -> None:
     """Refuse a document whose time lies further in the future than clocks may differ.
 
     Raises:
-        PlanRefused: it was.
+        PlanRefused: the time lies too far in the future.
     """
     if made_at - now > CLOCK_SKEW:
         raise PlanRefused(

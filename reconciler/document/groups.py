@@ -73,7 +73,7 @@ class EntryGroup(Generic[One_co]):
     """Entries of several targets that are equal, or that have the same reason.
 
     Attributes:
-        entries: at least one of each target, in the order of the plan.
+        entries: at least one entry of each target, in the order of the plan.
         sample: the first entry, with placeholders for the path of its target.
         others: the number of objects of other names with the same reason.
     """
@@ -89,7 +89,10 @@ class EntryGroup(Generic[One_co]):
 
     @property
     def origin(self) -> str:
-        """The place in the manifests that declares the entries; of several, the first and the number of the others."""
+        """The line of the manifests that declares the entries.
+
+        Of several lines, the first and the number of all others.
+        """
         origins = list(dict.fromkeys(origin for entry in self.entries if (origin := subject_of(entry).origin)))
         return f"{origins[0]} and {len(origins) - 1} more" if len(origins) > 1 else "".join(origins)
 
@@ -99,8 +102,8 @@ class Block(Generic[One_co]):
     """The groups that the same targets share, or the groups of a single target.
 
     Attributes:
-        targets: several, or one.
-        groups: of several targets, creations, then updates, deletions and problems; of one, in the order of the plan.
+        targets: several targets, or a single one.
+        groups: those of several targets by action, creations first; those of a single target in the order of the plan.
     """
 
     targets: tuple[Target, ...]
@@ -113,7 +116,7 @@ class Block(Generic[One_co]):
 
 
 def grouped(entries: Iterable[One], min_targets: float = GROUP_FROM_TARGETS) -> tuple[Block[One], ...]:
-    """Return the entries in blocks: equal ones of enough targets together, then the others of each target.
+    """Return the entries in blocks: equal entries of enough targets together, then the others of each target.
 
     Args:
         entries: in the order of the plan.
@@ -231,6 +234,8 @@ def _group(equal_entries: Sequence[One], canonical: Callable[[One], One]) -> Ent
         return EntryGroup((first,), first)
     forms = [canonical(entry) for entry in equal_entries]
     names, canonical_names = {_name(entry) for entry in equal_entries}, {_name(form) for form in forms}
+    # a common name is shown as it is; names that differ only by the path of their target get the placeholder; of names
+    # that differ altogether, the first is shown with the number of others
     is_spelt = len(names) == 1 or len(canonical_names) > 1
     address = address_of((equal_entries if is_spelt else forms)[0])
     subjects, shapes = [*map(subject_of, equal_entries)], [*map(subject_of, forms)]
@@ -403,12 +408,14 @@ class _Placeholders:
 
     def _any_request(self, match: re.Match[str]) -> str:
         start, ref, rest = match.groups()
+        # an error names a target by its path or by its number; IDs below it differ from target to target
         return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else match[0]
 
 
 def _hides(old_value: Json, new_value: Json) -> bool:
     if not (isinstance(old_value, Mapping) and isinstance(new_value, Mapping)):
         return False
+    # with placeholders, a value that moved from one target's path to another's would look unchanged
     return any(old_value.get(field) == value for field, value in new_value.items())
 
 
@@ -450,12 +457,14 @@ def _key(entry: Entry) -> str:
     about: list[Json] = [address.target.level, address.section]
     if isinstance(subject, Finding):
         about += [subject.code, subject.reason, subject.fix]
+        # one reason such as an archived project is one decision, whichever objects it stops
         own = [] if _is_finding_by_reason(subject) else [address.part, address.title, address.name, dict(subject.data)]
         return json.dumps([*about, *own], sort_keys=True)
     about += [subject.action, address.part]
     if isinstance(entry, Outcome) and not is_done(entry):
         return json.dumps([*about, entry.status, entry.reason])
     about += [address.title, address.name]
+    # without its values: equal deletions may lose different values, which `_common_losses` sums up
     if isinstance(subject, Delete):
         return json.dumps(about)
     if isinstance(subject, Update):

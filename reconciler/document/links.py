@@ -139,6 +139,7 @@ class Links:
             is_ours = self._commit == self._places.commit
             text = f"{short(self._commit)} {captions.get('message', '') if is_ours else ''}".strip()
             yield Fact("Commit", text, self.commit(self._commit))
+            # the job's variables are about the commit that it checked out: a plan of another commit has another author
             if is_ours and captions.get("author"):
                 yield Fact("Author", E_MAIL.sub("", captions["author"]))
         if self.pipeline:
@@ -148,6 +149,7 @@ class Links:
         """Return the page of a group or a project; None for other levels, a group by its ID, and a missing target."""
         web_path = self._web_path(target)
         if web_path is None and target.level is Level.PROJECT and isinstance(target.ref, int):
+            # the service redirects `/projects/ID` to the project; a group has no such address
             web_path = f"projects/{target.ref}"
         return f"{self._web}/{web_path}" if self._web and web_path else None
 
@@ -159,7 +161,7 @@ class Links:
         return f"{self._web}/{page.replace('{target}', web_path or '')}"
 
     def object(self, entry: Entry) -> str | None:
-        """Return the page of the object of an entry; None if it has none, or was deleted."""
+        """Return the page of the object of an entry; None for an object without a page, and for a deleted object."""
         subject = subject_of(entry)
         if not isinstance(subject, Update | Delete) or (isinstance(subject, Delete) and is_done(entry)):
             return None
@@ -180,6 +182,7 @@ class Links:
         ours = self._places
         if not self._repository or not FULL_SHA.fullmatch(self._commit) or not (path and line.isdecimal()):
             return None
+        # origins are relative to the working directory, and links to the root of the repository
         inner = os.path.relpath(os.path.join(ours.folder, path), ours.root)  # noqa: PTH118 - pathlib keeps `..`
         if inner.startswith(".."):
             return None
@@ -199,8 +202,8 @@ def _missing(document: RunDocument) -> Iterator[Target]:
     """Yield the targets that do not exist yet, and so have no pages."""
     for item in document.items:
         change = item.change if isinstance(item, Outcome) else item
-        is_there = isinstance(item, Outcome) and item.may_be_done
-        if isinstance(change, Create) and not change.address.section and not is_there:
+        exists = isinstance(item, Outcome) and item.may_be_done
+        if isinstance(change, Create) and not change.address.section and not exists:
             yield change.address.target
 
 

@@ -1,4 +1,7 @@
-"""The plans, or the reports, of shards merged into one: `merge_plans` and `merge_reports`. Pure."""
+"""The plans, or the reports, of shards merged into one document: `merge_plans` and `merge_reports`. Pure.
+
+Serves `merge`. Parts that do not come from one run are refused before anything is joined.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,11 +23,11 @@ def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) ->
     """Return the plans of all shards as one plan, which is as old as the oldest of them.
 
     Args:
-        parts: by the name of the file, at least one.
+        parts: the plans by the name of their file, at least one.
         limits: the limits of the whole plan; the limits of its parts are dropped.
 
     Raises:
-        PlanRefused: they are not the shards of one run.
+        PlanRefused: the plans are not the shards of one run.
     """
     _check_parts(parts)
     plans = list(parts.values())
@@ -38,7 +41,7 @@ def merge_plans(parts: Mapping[str, RunDocument], limits: Limits = NO_LIMITS) ->
 
 
 def _combined(parts: Sequence[RunDocument]) -> RunDocument:
-    """Return the first document with the targets and items of all, and their numbers added up."""
+    """Return the first document with the targets and items of all documents, and with their numbers added up."""
     items_of: dict[object, list[Item]] = {}
     for document in parts:
         for target, several in groupby(document.items, key=_target_or_run):
@@ -67,6 +70,7 @@ def _distinct_findings(findings: Iterable[Finding]) -> Sequence[Finding]:
     distinct: dict[object, Finding] = {}
     for finding in findings:
         names = {name: finding.data[name] for name in ("section", "name") if name in finding.data}
+        # every shard reads all manifests, and so finds the same things about the run
         key = finding.code, finding.reason, finding.origin, *names.values()
         before = distinct.get(key)
         distinct[key] = _merged_rename(before, finding) if before and finding.code == "rename" else before or finding
@@ -94,6 +98,7 @@ def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
         PlanRefused: the shards were planned from different commits.
     """
     shards = {file: part.inventory for file, part in parts.items() if part.inventory is not None}
+    # without the inventory of one shard, nobody knows whether its objects are absent or were never looked for
     if len(shards) < len(parts):
         return None
     _refuse_unless_alike("commits", shards, lambda basis: basis.commit)
@@ -111,7 +116,7 @@ def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
 
 
 def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
-    """Return the lines that all shards read alike: of any other line, it is unknown which is newer."""
+    """Return the inventory lines that all shards read alike: of two different lines, nobody knows the newer."""
     first = lists[0]
     return replace(
         first,
@@ -126,13 +131,13 @@ def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
 
 
 def merge_reports(parts: Mapping[str, RunDocument]) -> RunDocument:
-    """Return the reports of shards as one, from the first beginning to the last end.
+    """Return the reports of shards as one report, from the first beginning to the last end.
 
     Args:
-        parts: by the name of the file, at least one.
+        parts: the reports by the name of their file, at least one.
 
     Raises:
-        PlanRefused: they are not the shards of one run.
+        PlanRefused: the reports are not the shards of one run.
     """
     _check_parts(parts)
     reports = list(parts.values())
@@ -190,7 +195,7 @@ def _refuse_unless_alike(noun: str, things: Mapping[str, Thing], property_of: Ca
 
 
 def _refuse_unless_each_once(shards: Mapping[str, Shard]) -> None:
-    """Raise if a shard is missing, or there twice. Unsharded plans may come in any number."""
+    """Raise if a shard is missing, or comes twice. Unsharded plans may come in any number."""
     files: dict[Shard, str] = {}
     for file, shard in shards.items():
         first = files.setdefault(shard, file)

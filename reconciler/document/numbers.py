@@ -118,7 +118,7 @@ def _by_source(items: Iterable[Item]) -> Iterator[DocumentPart]:
 
 
 def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
-    """Return the planned changes of a part that loosen protection, and all else; the part alone if none does."""
+    """Return the planned changes of a part that loosen protection, and all else; only the part if no change loosens."""
     loosening = [item for item in document_part.items if isinstance(item, Create | Update | Delete) and loosens(item)]
     if not loosening:
         return (document_part,)
@@ -131,12 +131,12 @@ def by_effect(document_part: DocumentPart) -> tuple[DocumentPart, ...]:
 
 
 def loosening_name(changes: Iterable[Change]) -> Literal["loosened on the service", "loosens protection"]:
-    """Return the name of the part of changes that loosen protection, or all undo what somebody loosened by hand."""
+    """Return the name of the part with changes that loosen protection, or that all undo a loosening by hand."""
     return "loosened on the service" if all(map(undoes_loosening, changes)) else "loosens protection"
 
 
 def undoes_loosening(change: Change) -> bool:
-    """Return whether a change undoes one by hand that loosened protection."""
+    """Return whether a change undoes a change by hand that loosened protection."""
     return "loosened" in effect_verbs(change)
 
 

@@ -1,4 +1,7 @@
-"""From the engine to documents: `with_plan` puts a plan in, `plan_of` takes it out, `make_report` adds outcomes."""
+"""From the engine to documents: `with_plan` puts a plan in, `plan_of` takes it out, `make_report` adds outcomes.
+
+Called by the commands between the stages of a run; the engine itself knows plans only.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -17,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def with_plan(document: RunDocument, plan: Plan) -> RunDocument:
-    """Return a document of another plan; its head and the findings about the run stay."""
+    """Return a document with another plan; its head stays, and so do the findings about the run."""
     about_the_run = (item for item in document.items if is_about_run(item))
     targets = tuple(map(_seen, plan.targets))
     return replace(document, targets=targets, items=(*items_of(plan), *about_the_run))
 
 
 def _seen(planned: TargetPlan) -> Seen:
-    """Return a target as documents have it: a section that was not read has no number of objects."""
+    """Return a target in the form of documents: a section that was not read has no number of objects."""
     about_all = (problem for problem in planned.problems if problem.address.name is None and problem.field is None)
     unread = {problem.address.section for problem in about_all}
     sections = {name: number or (None if name in unread else 0) for name, number in planned.sections.items()}
@@ -32,7 +35,10 @@ def _seen(planned: TargetPlan) -> Seen:
 
 
 def items_of(plan: Plan) -> Iterator[Item]:
-    """Yield the items of a plan, in the order of its targets and their sections; of these, findings by their code."""
+    """Yield the items of a plan, in the order of its targets and their sections.
+
+    Findings of a section by their code.
+    """
     for target in plan.targets:
         for items in target.by_section.values():
             yield from sorted(items, key=lambda item: place_of(item.code) if isinstance(item, Finding) else -1)
@@ -86,6 +92,7 @@ def make_report(
     waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     targets = (_with_keeps(known.get(target.target) or _unknown(target), target) for target in plan.targets)
     reported = with_plan(document, Plan(tuple(targets)))
+    # findings about the future are true of the plan, and may be untrue after the apply
     kept = [item for item in reported.items if not (isinstance(item, Finding) and code_of(item.code).planned)]
     return replace(
         reported,
@@ -101,7 +108,7 @@ def make_report(
 
 
 def _with_keeps(reported: TargetPlan, planned: TargetPlan) -> TargetPlan:
-    """Return a target with the objects that were in order when it was planned; settings were planned again since."""
+    """Return a target with the objects that its plan found in order; settings in order were planned again since."""
     keeps = (item for item in planned.items if isinstance(item, Keep) and item.id is not None)
     return reported.without_keeps().adding(*keeps)
 
@@ -119,7 +126,7 @@ def plan_of(document: RunDocument) -> Plan:
 
 
 def canary_of(canary_run: "CanaryRun | None", selector: str | None, plan: Plan) -> Canary | None:
-    """Return the canary of a run, as reports have it; None without one."""
+    """Return the canary of a run in the form of reports; None for a run without a canary."""
     if canary_run is None or selector is None:
         return None
     return Canary(

@@ -534,7 +534,7 @@ def _stored_outcome(outcome: Outcome) -> dict[str, Json]:
 
 
 def is_report(text: str) -> bool:
-    """Return whether a text says that it is the report of an apply."""
+    """Return whether a text claims to be the report of an apply."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -565,6 +565,8 @@ def _load(text: str, format_name: str, kinds: Kinds) -> RunDocument:
         targets = tuple(map(_seen, listed["targets"]))
         targets_by_name: dict[str, Target] = {}
         for seen in targets:
+            # items name their target by its text: with two targets of one text, an item could be moved from one to the
+            # other
             if targets_by_name.setdefault(str(seen.target), seen.target) is not seen.target:
                 raise PlanRefused(f"damaged: two targets are {str(seen.target)!r}")
         items = tuple(_item(stored, targets_by_name, number) for number, stored in enumerate(listed["items"]))
@@ -574,6 +576,8 @@ def _load(text: str, format_name: str, kinds: Kinds) -> RunDocument:
         _check(document, kinds)
         return replace(document, items=tuple(_with_delivery(item, kinds) for item in items))
 
+    # `refusals` cannot be compared: they depend on options that are not saved, such as a sink for tokens, and on
+    # whether the command that reads runs in a job
     return read_checked(text, format_name, read, _content, computed=("summary",), ignored=("refusals",))
 
 
@@ -607,7 +611,7 @@ def _item(stored: Any, targets_by_name: Mapping[str, Target], number: int) -> It
 
     Args:
         stored: the item; its type was checked.
-        named: the targets of the document by their names.
+        targets_by_name: the targets of the document by their names.
         number: its position.
     """
     where = _address(stored, targets_by_name, number)
@@ -697,7 +701,7 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
     """Refuse items that no plan of this version has.
 
     Raises:
-        PlanRefused: says which.
+        PlanRefused: an item is damaged; the message has its position.
     """
     sections = {(seen.target, section) for seen in document.targets for section in seen.sections}
     for number, item in enumerate(document.items):
@@ -713,7 +717,10 @@ def _check(document: RunDocument, kinds: Kinds) -> None:
 
 
 def _with_delivery(item: Item, kinds: Kinds) -> Item:
-    """Return an item whose creation says whether its response holds a secret; the file does not say it."""
+    """Return an item whose creation knows whether its response has a secret.
+
+    The kind knows that, and the file does not.
+    """
     change = change_in(item)
     if not isinstance(change, Create) or not change.address.section:
         return item
@@ -754,7 +761,7 @@ def _check_change(change: Change, kinds: Kinds) -> None:
 
 
 def _as_planned(change: Change) -> Create | None:
-    """Return the creation that would be planned for the fields of a change; None if no target is created so.
+    """Return the creation that would be planned for the fields of a change; None if no target is created like this.
 
     Whether the number in its request is that of the namespace is known only to the service.
     """
@@ -789,6 +796,8 @@ def _leads_to(path: str, target: Target, part: Part) -> bool:
     below = _path_pattern(tuple(part.suffixes), by_path=bool(part.path_field))
     if path.startswith(target.url) and below.fullmatch(path, len(target.url)):
         return True
+    # some parts take a target's number only, see `needs_numeric_id`: a target that is declared by its path has the
+    # number in their requests
     numbered = re.match(rf"{target.level}s/[0-9]+/", path) if isinstance(target.ref, str) else None
     return numbered is not None and below.fullmatch(path, numbered.end()) is not None
 

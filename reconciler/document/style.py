@@ -37,7 +37,7 @@ PLAIN_STYLE = Style()
 
 
 def links_of(document: "RunDocument", style: Style) -> "Links":
-    """Return the links of a plan or a report in a style."""
+    """Return the links of a plan or a report in the given style."""
     from reconciler.document.links import NOWHERE, Links  # noqa: PLC0415 - as above
 
     return style.links(document) if style.links else Links(document, NOWHERE)

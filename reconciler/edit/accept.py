@@ -1,9 +1,9 @@
-"""The way to an empty plan, in two passes: place the deltas of all targets, then those that this uncovers, and verify.
+"""`accept`: edits manifests until their plan is empty, in two passes, and verifies the result.
 
-The deltas of a target are completed before any is placed: they are carried out and planned once for each target alone,
-which shows the values that they uncover in lower layers, and those that a problem has hidden. So a surprise can only
-come from other targets of its profiles and sets. The second pass corrects it in the own documents alone. Differences
-that the last plan still shows are refused.
+First, the deltas of each target are completed: they are carried out for this target alone and planned again, which
+shows the values that they uncover in lower layers, and those that a problem has hidden. So a surprise can only come
+from other targets of its profiles and sets. The second pass corrects such surprises in the own documents alone.
+Differences that the last plan still shows are refused.
 
 Manifests that would have errors are not written: a target at fault prevents each change of its profiles and sets, and
 if it is at fault again, no change is written for it.
@@ -46,25 +46,24 @@ NO_FAULTS: Set[Fault] = frozenset()
 
 
 GIVEN_UP = 2
-"""How often a target is at fault in a section until its differences there stay."""
+"""The number of faults of a target in a section after which its differences there are refused."""
 
 
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
-    """Return manifests whose plan is empty, but for differences that cannot be accepted.
+    """Return manifests whose plan is empty, except for differences that cannot be accepted.
 
-    Such are: a target that does not exist yet, a rotation that is due, a section
-    that cannot be read, a value in a template or under a lock, an entry of a list that a profile gives to other targets
-    too.
+    These are: a target that does not exist yet, a rotation that is due, a section that cannot be read, a value in a
+    template or under a lock, and an entry of a list that a profile declares for other targets too.
 
     Args:
         drift: the differences between manifests and service.
         kinds: all kinds.
-        files: where the manifests are.
+        files: the places of the manifests.
     """
 
     def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
-        drafts, left = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
-        return drafts, (drift.asked - Counter(map(place, left))).total(), left
+        drafts, remaining = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
+        return drafts, (drift.asked - Counter(map(place, remaining))).total(), remaining
 
     return accepted(drift, files, attempt, drift.unacceptable)
 
@@ -76,7 +75,7 @@ class _Revision:
     Attributes:
         manifests: the merged manifests.
         drafts: the edited documents.
-        read: by document of `manifests`, that which was read, or the target whose new document it is.
+        read: by document of `manifests`, the document as it was read, or the target of a new document.
     """
 
     manifests: Manifests
@@ -84,7 +83,7 @@ class _Revision:
     read: Mapping[Hashable, Document | Target] = field(default_factory=dict)
 
     def edited(self, edits: Iterable[Edit], base: Manifests) -> "tuple[_Revision | None, Set[Fault]]":
-        """Return the manifests after further edits, None if they would have errors, and what is at fault.
+        """Return the manifests after further edits, None if they would have errors, and the faults.
 
         Args:
             edits: of documents as `manifests` has them.
@@ -110,7 +109,7 @@ class _Accepting:
 
     Attributes:
         drift: see `accept`.
-        kinds: likewise.
+        kinds: all kinds.
         closed: the files that must not change, each with the reason.
     """
 
@@ -147,7 +146,7 @@ class _Accepting:
     def _completed(
         self, deltas: Mapping[Target, Deltas], manifests: Manifests, live: LiveState
     ) -> tuple[Mapping[Target, Deltas], LiveState]:
-        """Return the deltas, and those that are uncovered when these are carried out for each target alone."""
+        """Return the deltas, and those that appear when these are carried out for each target alone."""
         stacks: dict[Target, Stack] = {}
         declared: dict[Place, Section] = {}
         desired = []
@@ -173,20 +172,20 @@ class _Accepting:
         *,
         only_own: bool = False,
     ) -> tuple[_Revision, dict[Difference, str]]:
-        """Return the manifests with deltas carried out, and the reasons for those that are not.
+        """Return the manifests with deltas carried out, and the reasons for the refused ones.
 
         Args:
             revision: the manifests.
             deltas: of each target.
-            live: what was read.
-            fault_counts: counts how often a target is at fault in a section.
+            live: the live state.
+            fault_counts: the number of faults of each target, by section; it is updated.
             only_own: whether no profile and no set may change.
         """
         refused = {(target, *at): reason for target, own in deltas.items() for at, reason in own.refused.items()}
         specs = self.drift.manifests.index.specs
         while True:
             members = self._members(revision.manifests, deltas, live, fault_counts, only_own=only_own)
-            # Until it is known what sets a target has that is named by its ID, its document has to be right by itself.
+            # A target named by ID is checked before its sets are known: its document must be complete without them.
             restated = {
                 (target, name)
                 for target, name in fault_counts
@@ -199,6 +198,7 @@ class _Accepting:
             if revised is not None:
                 return revised, refused
             needing = {(target, edit.section) for edit in edits for target in edit.targets}
+            # Each round refuses the changes of at least one target, so that this ends.
             fault_counts.update(needing & self._blamed(edits, faulty, revision, members) or needing)
 
     def _members(
@@ -217,6 +217,7 @@ class _Accepting:
             target: {at: delta for at, delta in own.by_steps.items() if fault_counts.get((target, at[0]), 0) < GIVEN_UP}
             for target, own in deltas.items()
         }
+        # If no target counts as known, no profile and no set may change.
         known = frozenset() if only_own else self.drift.planned - unreadable - fault_counts.keys()
         fixed = {layer for hidden in manifests.unlisted for layer in hidden.layers}
         return Membership.of(manifests.stacks, by_target, known, self.drift.inapplicable, fixed)
@@ -260,9 +261,8 @@ class _Accepting:
 def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
     """Return the edits that have to be made.
 
-    A field that a profile or set no longer needs stays there, unless it would be merged again: the edits of higher
-    layers may cover it. An item stays where another profile or set gets an item back in place of a null, since that may
-    uncover it.
+    A field that a profile or set no longer needs is not removed, unless it would be merged again: the edits of higher
+    layers may cover it. It is removed too if another profile or set replaces the null of an item, which may uncover it.
     """
     revived = {edit.section for edit in edits if edit.is_revival}
     places = by_place(edit for edit in edits if not (edit.uncovers and edit.section in revived))
@@ -270,12 +270,12 @@ def _necessary(edits: Sequence[Edit], members: Membership) -> list[Edit]:
     wanted = {target for edit in conditional for target in edit.targets}
     stacks = {stack.target: stack for layer in members.stacks.values() for stack in layer if stack.target in wanted}
     for edit in conditional:
-        edits_there = places[edit.place]
-        places[edit.place] = [other for other in edits_there if other is not edit]
+        place_edits = places[edit.place]
+        places[edit.place] = [other for other in place_edits if other is not edit]
         edited = (
             (edited_stack(stacks[target], places, {edit.section}, stacks[target].prune), steps)
             for target, steps in edit.needed_by
         )
         if any(is_merged(stack, steps) for stack, steps in edited):
-            places[edit.place] = edits_there
-    return [edit for edits_there in places.values() for edit in edits_there]
+            places[edit.place] = place_edits
+    return [edit for place_edits in places.values() for edit in place_edits]

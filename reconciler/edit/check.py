@@ -1,4 +1,4 @@
-"""Whether manifests agree with what was read: the plan that they would lead to, without another request."""
+"""The check that manifests equal the live state: the plan that they would lead to, without another request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,12 +23,12 @@ def disagreements(
     kinds: Kinds,
     members: Mapping[str, Sequence[Member]],
 ) -> Iterator[str]:
-    """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
+    """Yield every change, problem and lookup that a plan of some targets would still have.
 
     Args:
         texts: the manifests, by path.
-        resolved_targets: those that are checked.
-        live: what was read of them.
+        resolved_targets: the targets to check.
+        live: their live state.
         kinds: all kinds.
         members: by group, the projects below it; sets apply to these, and to projects with documents.
 

@@ -1,4 +1,4 @@
-"""The deltas of targets, with those that are uncovered when others are carried out. Pure."""
+"""The deltas of targets, completed by those that appear when the first ones are carried out. Pure."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ def collected(
         plan: of targets.
         declared_sections: their sections.
         stacks: their layers.
-        live: what was read.
+        live: their live state.
         blank: makes an empty collection of deltas.
     """
     deltas: dict[Target, Deltas] = {}
@@ -85,7 +85,7 @@ def joined(deltas: Deltas, further: Deltas | None) -> Deltas:
 
 
 def drawn(draw: Callable[[LiveState], Plan], live: LiveState) -> tuple[Plan, LiveState]:
-    """Return the plan that a function draws of what was read, and what was read with all lookups answered."""
+    """Return the plan that a function makes of live state, and live state in which all lookups count as unknown."""
     plan = draw(live)
     while missing := plan.lookups:
         live = _unasked(live, missing)

@@ -1,4 +1,7 @@
-"""From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
+"""The deltas of a target: the values that it would have to declare, in whichever document, for an empty plan. Pure.
+
+Begin with `Deltas.collect`; `place` then decides which document declares each value.
+"""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +17,9 @@ from reconciler.manifests.sources import Steps
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import TargetPlan
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
@@ -30,7 +34,8 @@ class Deltas:
     Attributes:
         all_fields: whether a new item declares the fields that have the service's default too.
         by_steps: the changes, by their steps.
-        refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
+        refused: by section, name of an object and field, the reason for which the difference cannot be accepted; a name
+            or field of None means all.
     """
 
     all_fields: bool = False
@@ -42,9 +47,9 @@ class Deltas:
 
         Args:
             plan: of the section.
-            section: as it is declared.
+            section: the declared section.
             stack: the target's layers, merged.
-            live: what was read.
+            live: the live state.
         """
         drift = _Drift(self, section, stack, live, {})
         if drift.kind.join:
@@ -53,7 +58,7 @@ class Deltas:
         for change in plan.changes:
             drift.add(change)
         excepted_fields: dict[Address, set[str]] = {}
-        for deviation in plan.said("excepted"):
+        for deviation in plan.findings_of("excepted"):
             excepted_fields.setdefault(deviation.address, set()).update(
                 deviation.data["before"], deviation.data["after"]
             )
@@ -63,12 +68,12 @@ class Deltas:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What there is of a part by name, as `_Drift._canonical` returns it.
+    """The objects and entries of a part by name, as `_Drift._canonical` returns it.
 
     Attributes:
-        objects: those that are there.
-        entries: those that are declared, as the merged spec has them.
-        unique: see `Collection.unique_name_of`; empty where objects do not refer to one another.
+        objects: the live objects.
+        entries: the declared entries, as the merged spec has them.
+        unique: see `Collection.unique_name_of`; empty if objects do not refer to one another.
     """
 
     objects: Mapping[Key, list[LiveRecord]]
@@ -78,7 +83,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Drift:
-    """One section of one target."""
+    """The differences of one section of one target."""
 
     deltas: Deltas
     section: Section
@@ -100,7 +105,7 @@ class _Drift:
         return value
 
     def count(self) -> None:
-        """Declare of objects without names how they are now."""
+        """Declare the present state of objects that have no names."""
         assert self.kind.join  # noqa: S101 - see the caller
         parts = {part.name: self._objects(part) for part in self.kind.parts if isinstance(part, Collection)}
         names = {name: [record.names[0] for record in objects] for name, objects in parts.items()}
@@ -108,13 +113,15 @@ class _Drift:
             self.deltas.by_steps[self.section.kind, name] = Put(value)
 
     def add(self, planned_change: Create | Update | Delete) -> None:
-        """Add the delta that makes a change unnecessary."""
+        """Add the delta that removes a change from the plan."""
         part, name = self._part(planned_change), planned_change.address.name
         match planned_change:
             case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
                 self._refuse(name, ROTATION)
             case Create() | Update(read=AsRead(below=(_, *_))):
                 self._drop(part, name)
+            case Update() if self._is_exchanged(part, name):
+                self._solve_item(part, planned_change.address, "", ())
             case Update(renamed_from=former):
                 if former is not None:
                     self._put((name,), Rename(str(literal(former))))
@@ -124,22 +131,30 @@ class _Drift:
                 self._add(part, name)
 
     def solve(self, problem: Finding, excepted: Container[str]) -> None:
-        """Add the deltas that end a problem, where a manifest can declare the live object, without excepted fields."""
+        """Add the deltas that end a problem, if a manifest can declare the live object, without excepted fields."""
         part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
-        declared: Any = self.section.wanted[part.name]
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
         elif isinstance(read, LiveRecord):
+            declared: Any = self.section.wanted[part.name]
             differing = differences(declared, read, self.section.at_least.get(None, ()))[1]
             self._put_fields(None, read, [path for path in differing if path not in excepted])
         else:
-            self._solve_item(part, problem, declared.get(name), excepted)
+            self._solve_item(part, problem.address, problem.reason, excepted)
 
-    def _solve_item(
-        self, part: Collection, problem: Finding, wanted_item: Resource | None, excepted: Container[str]
-    ) -> None:
-        name = problem.address.name
+    def _is_exchanged(self, part: Part, item_name: Key | None) -> bool:
+        """Return whether an item exchanges its name with others that are live by their own: then all keep theirs."""
+        if not isinstance(part, Collection) or item_name is None or not self._named(part, item_name):
+            return False
+        declared: Any = self.section.wanted[part.name]
+        exchanged = circles(former_names(declared, part.identity))
+        return any(part.identity(item_name) in circle for circle in exchanged)
+
+    def _solve_item(self, part: Collection, address: Address, reason: str, excepted: Container[str]) -> None:
+        name = address.name
+        declared: Any = self.section.wanted[part.name]
+        wanted_item: Resource | None = declared.get(name)
         former = [record for old in getattr(wanted_item, OLD_NAMES, ()) for record in self._named(part, old)]
         match wanted_item, self._named(part, name), former:
             case None, [_], _:
@@ -156,10 +171,10 @@ class _Drift:
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
-                self._refuse(name, problem.reason)
+                self._refuse(name, reason)
 
     def _part(self, plan_item: Create | Update | Delete | Finding) -> Any:
-        """Return the endpoint that a step of the plan is about."""
+        """Return the endpoint of a step of the plan."""
         return self.kind.part(plan_item.address.part)
 
     def _differing(
@@ -170,7 +185,7 @@ class _Drift:
         return [path for path in differences(referring, record, at_least)[1] if path not in excepted]
 
     def _drop(self, part: Collection, item_name: Key | None) -> None:
-        """Drop an item, or each entry that means the same object."""
+        """Drop an item, or each entry that names the same object."""
         if self.whole.specs[self.section.kind].items is not None:
             self._put((item_name,), Drop())
             return
@@ -195,7 +210,7 @@ class _Drift:
             self._put((shown if declared is None else declared[0],), Put(fields))
 
     def _keep_empty(self) -> None:
-        """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""
+        """Declare the lists that are empty as the section is: beside a list with entries, they would be unmanaged."""
         lists = [part for part in self.kind.parts if isinstance(part, Collection) and part.name in self.section.wanted]
         for part in lists:
             if part.name not in self.merged and not self._objects(part):
@@ -234,23 +249,23 @@ class _Drift:
         return self._names(part).objects.get(self._canonical(part, item_name), [])
 
     def _names(self, part: Collection) -> _Names:
-        """Return the live objects by name, put together once: a section may have thousands of changes."""
+        """Return the live objects by name, collected once: a section may have thousands of changes."""
         if part.name not in self.named:
-            there = self._objects(part)
+            live_objects = self._objects(part)
             objects: dict[Key, list[LiveRecord]] = {}
-            for record in there:
+            for record in live_objects:
                 for name in {self._canonical(part, name) for name in record.names}:
                     objects.setdefault(name, []).append(record)
             entries: dict[Key, list[Key]] = {}
             has_items = self.whole.specs[self.section.kind].items is not None
             for entry in self.merged if has_items else self.merged.get(part.name, ()):
                 entries.setdefault(self._canonical(part, entry), []).append(entry)
-            unique = part.unique_name_of(there) if part.relations.refers else {}
+            unique = part.unique_name_of(live_objects) if part.relations.refers else {}
             self.named[part.name] = _Names(objects, entries, unique)
         return self.named[part.name]
 
     def _canonical(self, part: Collection, item_name: Key | None) -> Key:
-        """Return an ID for a path where it is known."""
+        """Return the ID of a path if it is known."""
         assert item_name is not None  # noqa: S101 - objects of collections have names
         key = part.identity(item_name)
         number = (

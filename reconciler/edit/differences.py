@@ -1,4 +1,4 @@
-"""What `accept` begins with, and what it returns: the differences between manifests and live state. Pure."""
+"""The input and the result of `accept`: a `Drift` between manifests and live state, and an `Acceptance`. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
@@ -29,11 +29,11 @@ class Drift:
     """Manifests and live state, and the plan between the two.
 
     Attributes:
-        manifests: with all that is known of groups and paths.
-        desired: the part of them that was planned: only these targets and sections are accepted.
+        manifests: with all known groups and paths.
+        desired: the planned part of the manifests: only these targets and sections are accepted.
         plan: of that part.
-        live: what was read for the plan, and looked up.
-        inapplicable: sections that a target cannot have: it prevents no change of its profiles and sets.
+        live: the live state, with the answers to lookups.
+        inapplicable: the sections that a target cannot have; such a target prevents no change of its profiles and sets.
     """
 
     manifests: Manifests
@@ -44,7 +44,7 @@ class Drift:
 
     @cached_property
     def _out(self) -> Set[Target]:
-        """The targets of which nothing can be accepted: they are to be created, or cannot be read at all."""
+        """The targets of which no difference can be accepted: they are to be created, or cannot be read at all."""
         targets = self.plan.targets
         created = {plan.target for plan in targets if plan.creation}
         return created | {
@@ -53,7 +53,7 @@ class Drift:
 
     @property
     def targets(self) -> int:
-        """How many targets are compared."""
+        """The number of compared targets."""
         return len(self.plan.targets) - len(self._out)
 
     @cached_property
@@ -63,7 +63,7 @@ class Drift:
 
     @property
     def unacceptable(self) -> Iterator[Finding]:
-        """What cannot be accepted, whatever the manifests say."""
+        """The differences that cannot be accepted by any manifest."""
         yield from (p for p in self.plan.problems if (p.address.target, p.address.section) not in self.planned)
         created = (plan.target for plan in self.plan.targets if plan.creation)
         yield from (problem_at(target.address, TO_CREATE) for target in created)
@@ -77,31 +77,31 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """Where manifests are.
+    """The places of manifests.
 
     Attributes:
         roots: the files and folders that are searched for manifests, as the user named them.
-        closed: by file, as manifests name it, why it must not change.
+        closed: by file, as manifests name it, the reason for which it must not change.
     """
 
     roots: Sequence[Path]
     closed: Mapping[str, str] = field(default_factory=dict)
 
     def closed_among(self, manifests: Manifests) -> dict[str, str]:
-        """Return by file why it must not change; what comes from a template has no text of its own."""
+        """Return by file the reason for which it must not change; documents of a template have no text of their own."""
         return {**self.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Manifests that agree with what is live.
+    """Manifests that equal the live state.
 
     Attributes:
         before: by path, the texts of the files that change, without a byte order mark; a new file has none.
         texts: by path, the new texts of the files that change, and those of new files; sorted.
-        targets: how many targets were compared.
-        accepted: how many changes and problems of the plan are gone; of an update, each field counts.
-        refused: what is left of the plan, each with the reason; a change as a problem too.
+        targets: the number of compared targets.
+        accepted: the number of changes and problems that the plan no longer has; of an update, each field counts.
+        refused: the remaining changes and problems of the plan as problems, each with the reason.
     """
 
     before: Mapping[Path, str]
@@ -122,7 +122,7 @@ class Acceptance:
 def plan_again(
     desired: DesiredState, planned_sections: Collection[tuple[Target, str]], live: LiveState, kinds: Kinds
 ) -> tuple[Plan, LiveState]:
-    """Return the plan of some targets and sections for what was read, and what was read with all lookups answered."""
+    """Return the plan of some targets and sections for live state, and live state in which lookups count as unknown."""
     targets = (
         replace(target, sections=tuple(s for s in target.sections if (target.target, s.kind) in planned_sections))
         for target in desired.targets
@@ -139,7 +139,7 @@ def differences_of(plan: Plan) -> Iterator[Finding]:
 
 
 def place(problem: Finding) -> Hashable:
-    """Return the address and the field of a difference, which are the same before and after an edit."""
+    """Return the address and the field of a difference, which edits do not change."""
     return problem.address, problem.field
 
 
@@ -151,5 +151,5 @@ def _as_problems(changes: Iterable[Change]) -> Iterator[Finding]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines as `git` sees them: other characters that break lines may be within a text."""
+    """Return the lines as `git` sees them: other line separators may be within a text."""
     return StringIO(text).readlines()

@@ -1,4 +1,7 @@
-"""Documents as edits leave them: their values, the files that new ones go to, and the texts that come of it. Pure."""
+"""The documents after edits: their values, the files of new documents, and the resulting texts. Pure.
+
+Begin with `Drafts`; `accepted` tries again with a file closed if its layout cannot be edited.
+"""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,15 +25,16 @@ from reconciler.model.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """The documents that change, and those that come into being.
+    """The changed documents, and the new ones.
 
     Attributes:
         specs: of all sections.
         folders: the files and folders in which manifests are searched, as the user named them.
-        files: the files there are, by `str.casefold` of each.
-        homes: the folders that hold documents of targets, by the paths of these and of groups around, in lower case.
-        moved: the documents that name groups or projects which have moved, with their present paths.
-        values: by document as it was read, its value.
+        files: the existing files, by `str.casefold` of each.
+        homes: the folders with documents of targets, by the paths of these targets and of the groups that contain them,
+            in lower case.
+        moved: the documents that name moved groups or projects, with their present paths.
+        values: by document as it was read, its new value.
         added: by target, the file of its new document, and the document's value.
     """
 
@@ -44,16 +48,16 @@ class Drafts:
 
     @classmethod
     def of(cls, manifests: Manifests, folders: Sequence[Path]) -> "Drafts":
-        """Return manifests without any edits yet."""
+        """Return the drafts of manifests without edits."""
         homes: dict[str, Path] = {}
         named = {str(own.target.ref): own for own in manifests.index.targets.values()}
-        for path in sorted(named, key=lambda path: path.count("/")):  # what is right in a group stands for the group
+        for path in sorted(named, key=lambda path: path.count("/")):  # a document of the group itself decides first
             file = Path(named[path].document.source.path)
             above = [*file.parents]
             home = above[min(path.count("/"), len(above) - 1)]
             home = home if document_path(home, named[path].target) == file else file.parent
-            for around in accumulate(path.casefold().split("/"), "{}/{}".format):
-                homes.setdefault(around, home)
+            for enclosing in accumulate(path.casefold().split("/"), "{}/{}".format):
+                homes.setdefault(enclosing, home)
         moved = [document for document in manifests.index.documents if document.former]
         files = {file.casefold(): Path(file) for file in manifests.files}
         return cls(manifests.index.specs, folders, files, homes, moved)
@@ -65,7 +69,7 @@ class Drafts:
 
         Args:
             edits: of documents as these drafts have them.
-            originals: by such a document, that as it was read, or the target of a new one.
+            originals: by such a document, the document as it was read, or the target of a new one.
             pruned: by such a document, the sections that are pruned for any of its targets.
         """
         values, added = dict(self.values), dict(self.added)
@@ -83,20 +87,20 @@ class Drafts:
     def _path(self, target: Target, beside: Document) -> Path:
         """Return the file of a new document.
 
-        It is beside the documents of targets that are near, else where `export` would put it; another document's own
-        file if no other would be found.
+        It is beside the documents of the nearest targets, else where `export` would put it; the file of the other
+        document if a new file would not be found.
         """
         file = Path(beside.source.path)
-        around = [*accumulate(str(target.ref).casefold().split("/"), "{}/{}".format)]
+        enclosing = [*accumulate(str(target.ref).casefold().split("/"), "{}/{}".format)]
         exported = next((top for top in self.folders if top != file and file.is_relative_to(top)), file.parent)
-        home = next((self.homes[path] for path in reversed(around) if path in self.homes), exported)
+        home = next((self.homes[path] for path in reversed(enclosing) if path in self.homes), exported)
         path = distinct(document_path(home, target), self.files)
         is_read = any(path.is_relative_to(top) and is_manifest(str(path.relative_to(top))) for top in self.folders)
         return path if is_read else file
 
     @property
     def documents(self) -> tuple[dict[Document, Document], dict[Target, Document]]:
-        """The changed documents by those that were read, and the new ones: none knows of former keys."""
+        """The changed documents by the old ones, and the new documents; former keys are forgotten in both."""
         changed = {
             old: Document(old.source, old.number, old.line, copied(value, str)) for old, value in self.values.items()
         }
@@ -110,8 +114,8 @@ class Drafts:
         """Return the texts of the files that change.
 
         Args:
-            existing: the files there are, by path.
-            present_paths: where a present path is written; elsewhere, former ones stay.
+            existing: the existing files, by path.
+            present_paths: the places where a present path is written; elsewhere, former paths are kept.
 
         Raises:
             OutputFailed: see `written`.
@@ -128,31 +132,32 @@ class Drafts:
 Pruned = Mapping[Document, Collection[str]]
 
 Attempt = Callable[[Mapping[str, str], Drafts], tuple[Drafts, int, list[Finding]]]
-"""Edits manifests, some files of which are closed: the drafts, how many differences are gone, and what is left."""
+"""Edits manifests, given the closed files; returns the drafts, the number of accepted differences, and the others."""
 
 
 def accepted(
     drift: Drift, files: ManifestFiles, attempt: Attempt, unacceptable: Iterable[Finding], *, with_paths: bool = True
 ) -> Acceptance:
-    """Return the result of an attempt; a file whose layout does not survive it is closed to the next attempt.
+    """Return the result of an attempt; a file whose layout it would destroy is closed for the next attempt.
 
     Args:
         drift: the differences.
-        files: where the manifests are.
-        attempt: edits them.
-        unacceptable: what is left in any case.
-        with_paths: whether the present paths of what has moved are written.
+        files: the places of the manifests.
+        attempt: edits the manifests.
+        unacceptable: the differences that are refused in any case.
+        with_paths: whether the present paths of moved targets are written.
     """
     closed, sources = files.closed_among(drift.manifests), drift.manifests.index.sources
     moved = [*former_paths(drift.manifests, drift.desired)] if with_paths else []
     while True:
-        drafts, count, left = attempt(closed, Drafts.of(drift.manifests, files.roots))
+        drafts, count, remaining = attempt(closed, Drafts.of(drift.manifests, files.roots))
         stay = [place.kept(closed[path]) for place in moved if (path := place.document.source.path) in closed]
         try:
             texts = drafts.texts(sources, [place for place in moved if place.document.source.path not in closed])
         except LayoutLost as odd:
+            # The next attempt leaves this file alone, so that the loop ends.
             closed[odd.path] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         count += len({place.target for place in moved} - {finding.address.target for finding in stay})
-        return Acceptance(before, texts, drift.targets, count, (*unacceptable, *stay, *left))
+        return Acceptance(before, texts, drift.targets, count, (*unacceptable, *stay, *remaining))

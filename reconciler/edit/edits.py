@@ -1,4 +1,4 @@
-"""Edits of documents, and documents as edits leave them. Pure."""
+"""Edits of documents, and the values of documents after edits. Pure. Begin with `Edit` and `edited_value`."""
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,17 +12,17 @@ from reconciler.model.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A field or an item is declared with a value, which is as a manifest writes it."""
+    """A field or an item gets a value, as a manifest writes it."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A declared field, item or entry is not there.
+    """A declared field, item or entry is removed.
 
     Attributes:
-        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
+        together: the identities of all entries that name the same object, such as a path and an ID: one that is kept
             keeps the object declared. It is not compared: targets may declare the same object by different entries.
     """
 
@@ -31,21 +31,21 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """An item is there by its former name, which is as a manifest writes it."""
+    """An item gets its former name back, as a manifest writes it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """An entry of a list is declared besides, as a manifest writes it."""
+    """A list gets another entry, as a manifest writes it."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """A deviation is accepted for a while: the entry of `metadata.exceptions`, as a manifest writes it."""
+    """A deviation is accepted for a while: a new entry of `metadata.exceptions`, as a manifest writes it."""
 
     exception: Mapping[str, Any]
 
@@ -58,17 +58,17 @@ class Edit:
     """One change of one document.
 
     Attributes:
-        document: None for the document that its target does not have yet.
+        document: None for the new document of a target without one.
         declared_in: the document that declares the value so far.
         steps: from the spec down, as the document writes them; to a list, if an entry is appended.
-        change: what happens there.
+        change: the change.
         needed_by: the targets that need it, each with the steps in its merged spec.
         shared: whether the document is a profile or a set.
-        is_conditional: whether it is about a value that other edits may drop: a field of a profile or set that is to
-            go, or what other edits uncover.
+        is_conditional: whether other edits may make it unnecessary: it removes a field from a profile or set, or
+            changes a value that other edits uncover.
         is_revival: whether it replaces the null of an item in a profile or set.
-        lower_depth: how many of the first steps lead to values that lower layers declare too: from there on, the own
-            document drops what becomes empty.
+        lower_depth: the number of first steps that lead to values which lower layers declare too: below them, the own
+            document drops mappings and lists that become empty.
     """
 
     document: Document | None
@@ -93,12 +93,12 @@ class Edit:
 
     @property
     def targets(self) -> list[Target]:
-        """Those that need it."""
+        """The targets that need the edit."""
         return [target for target, _ in self.needed_by]
 
     @property
     def uncovers(self) -> bool:
-        """Whether it takes an item from a profile or set, so that a null in a lower layer counts."""
+        """Whether the edit removes an item from a profile or set, so that a null in a lower layer counts."""
         is_drop = self.shared and isinstance(self.change, Drop) and len(self.steps) == len(("section", "item"))
         return is_drop and not self.is_conditional
 
@@ -117,12 +117,13 @@ def edited_value(value: Any, edits: Iterable[Edit], kept: Container[str], specs:
     Args:
         value: of the document.
         edits: of it.
-        kept: the sections whose empty lists and mappings mean something.
+        kept: the sections whose empty lists and mappings have a meaning.
         specs: of all sections.
     """
     changed = copied(value)
     spec = changed.setdefault("spec", {})
     renames: dict[Steps, dict[str, str]] = {}
+    # The last entry of a list first: a removal must not move an entry that another edit names by its index.
     for edit in sorted(edits, key=lambda edit: _backwards(edit.steps)):
         match edit.change:
             case Put(value=new):
@@ -198,13 +199,13 @@ def copied(value: Any, key_of: Callable[[Any], Any] = lambda key: key) -> Any:
 
 
 def _drop(raw_spec: Any, steps: Steps, *, kept: int, field_depth: int) -> None:
-    """Remove a value, and what becomes empty around it and means nothing when it is empty.
+    """Remove a value, and the containers that become empty and then have no meaning.
 
     Args:
         raw_spec: of a document.
         steps: to the value.
-        kept: how many steps lead to a section, item or list at most that means nothing when it is empty.
-        field_depth: how many steps lead to a field; an empty field with keys of its own means nothing.
+        kept: the number of steps up to the deepest section, item or list that has no meaning when it is empty.
+        field_depth: the number of steps to a field; an empty field that had keys of its own has no meaning.
     """
     holder = _holder(raw_spec, steps)
     del holder[steps[-1]]
@@ -214,7 +215,7 @@ def _drop(raw_spec: Any, steps: Steps, *, kept: int, field_depth: int) -> None:
 
 
 def _except(written_exceptions: list[Any], exception: Mapping[str, Any]) -> None:
-    """Add an exception; it takes the place of the one that is about the same, such as one that has ended."""
+    """Add an exception; it replaces one for the same object and fields, such as one that has expired."""
     about = _about(exception)
     written_exceptions[:] = [other for other in written_exceptions if _about(other) != about]
     written_exceptions.append(dict(exception))
@@ -229,7 +230,7 @@ def _backwards(steps: Steps) -> tuple[int, ...]:
 
 
 def _holder(raw_spec: Any, steps: Steps) -> Any:
-    """Return the mapping or list that holds a value, with the mappings on the way to it."""
+    """Return the mapping or list that contains a value; mappings on the way are created."""
     here = raw_spec
     for step in steps[:-1]:
         if isinstance(here, dict) and here.get(step) is None:
@@ -239,7 +240,7 @@ def _holder(raw_spec: Any, steps: Steps) -> Any:
 
 
 def _rename(holder: dict[str, Any], new_names: Mapping[str, str]) -> None:
-    """Give items back the names that they have, in their places, and let go of the former names."""
+    """Give items their present names again, in their places, and remove the former names."""
     for key, value in list(holder.items()):
         del holder[key]
         if isinstance(value, dict) and key in new_names:

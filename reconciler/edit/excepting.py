@@ -1,4 +1,7 @@
-"""Differences become exceptions in the targets' own documents: what is declared stays, and counts afterwards. Pure."""
+"""Differences become exceptions in the targets' own documents: declared values stay, and count again later. Pure.
+
+Begin with `accept_until`.
+"""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -28,12 +31,12 @@ from reconciler.model.targets import Key, Target
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """How long differences are accepted, and why.
+    """The time for which differences are accepted, and the reason.
 
     Attributes:
         until: the last day.
-        reason: as people read it.
-        only_locks: whether only what breaks a lock is accepted.
+        reason: for readers of plans and reports.
+        only_locks: whether only values that break a lock are accepted.
     """
 
     until: date
@@ -50,18 +53,18 @@ class Deferral:
 def accept_until(drift: Drift, kinds: Kinds, files: ManifestFiles, deferral: Deferral) -> Acceptance:
     """Return the manifests with an exception for each section or item that differs, about the fields that do.
 
-    A value of an own document that breaks a lock is taken out: the exception covers the locked value instead. Of what
-    is not compared, broken locks stay as they are. These differences cannot be excepted and stay: a target that does
-    not exist yet, a section that cannot be read, a document that comes from a template.
+    A value of an own document that breaks a lock is removed: the exception covers the locked value instead. Outside of
+    the compared targets and sections, broken locks are ignored. These differences cannot be excepted: a target that
+    does not exist yet, a section that cannot be read, a document that comes from a template.
 
     Args:
         drift: the differences; its manifests may break locks.
         kinds: all kinds.
-        files: where the manifests are.
+        files: the places of the manifests.
         deferral: of the exceptions.
 
     Raises:
-        ManifestErrors: a lock on what is compared is broken by something else than a value in an own document.
+        ManifestErrors: a lock is broken in another way than by a value of an own document.
     """
 
     def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
@@ -78,9 +81,9 @@ class _Excepting:
 
     Attributes:
         drift: see `accept_until`.
-        kinds: likewise.
-        deferral: likewise.
-        closed: by file, why it must not change.
+        kinds: all kinds.
+        deferral: of the exceptions.
+        closed: by file, the reason for which it must not change.
     """
 
     drift: Drift
@@ -89,7 +92,7 @@ class _Excepting:
     closed: Mapping[str, str]
 
     def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
-        """Return the documents with exceptions, how many differences these cover, and what is left, with reasons."""
+        """Return the documents with exceptions, the number of covered differences, and the others with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
         taken_out = [*self._returned()]
         broken = [self._in_whole(*needed) for edit in taken_out for needed in edit.needed_by]
@@ -107,26 +110,26 @@ class _Excepting:
         changed, new = drafts.documents
         revised = manifests.with_documents(changed, new.values(), self._binds)
         plan, _ = plan_again(revised.desired, planned, live, self.kinds)
-        left = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
-        covered = (asked - Counter(map(place, left))).total()
-        return drafts, covered, [self._told(problem, reasons) for problem in left]
+        remaining = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
+        covered = (asked - Counter(map(place, remaining))).total()
+        return drafts, covered, [self._with_reason(problem, reasons) for problem in remaining]
 
     def _returned(self) -> Iterator[Edit]:
-        """Yield the edits that take out what breaks locks, in the sections that are compared."""
+        """Yield the edits that remove values which break locks, in the compared sections."""
         for target, layer, steps in self.drift.manifests.deviations:
             if (target, steps[0]) in self.drift.planned and layer.document.source.path not in self.closed:
                 yield Edit(layer.document, layer.document, steps, Drop(), [(target, steps)])
 
     def _binds(self, target: Target, steps: Steps) -> bool:
-        """Whether a lock on a value counts: it is compared."""
+        """Whether a lock on a value counts: its section is compared."""
         if steps[0] in (PRUNE, UNMANAGED):
             return any(target == compared.target for compared in self.drift.desired.targets)
         return (target, steps[0]) in self.drift.planned
 
     def _is_meant(self, finding: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
-        """Whether a difference is to be accepted; if only broken locks are: whether a value that broke one was there.
+        """Whether a difference is to be accepted; if only broken locks are: whether a value there broke one.
 
-        An entry of a list has no steps of its own: without it, there is a difference that was none before.
+        An entry of a list has no steps of its own: if it is removed, a new difference appears.
         """
         if not self.deferral.only_locks or place(finding) not in self.drift.asked:
             return True
@@ -135,12 +138,12 @@ class _Excepting:
         return any(target == address.target and at[: len(steps)] == steps[: len(at)] for target, steps in broken)
 
     def _in_whole(self, target: Target, steps: Steps) -> tuple[Target, Steps]:
-        """Return steps of an own document with the canonical name of an item, as differences have it."""
+        """Return steps of an own document with the canonical name of an item, as in differences."""
         whole = self.drift.manifests.of(target).stack
-        section, *rest = steps
+        section, *keys = steps
         spec = whole.specs[str(section)]
-        name = [spec.normalize_key(str(key), whole.values) for key in rest[:1]] if spec.items else rest[:1]
-        return target, (section, *name, *rest[1:])
+        name = [spec.normalize_key(str(key), whole.values) for key in keys[:1]] if spec.items else keys[:1]
+        return target, (section, *name, *keys[1:])
 
     def _edits(self, findings: Iterable[Finding], sound: Manifests) -> Iterator[Edit]:
         """Yield an edit for each exception."""
@@ -166,7 +169,7 @@ class _Excepting:
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
 
-    def _told(self, finding: Finding, reasons: Mapping[Hashable, str]) -> Finding:
+    def _with_reason(self, finding: Finding, reasons: Mapping[Hashable, str]) -> Finding:
         reason = reasons.get(place(finding)) or finding.reason or CONTRADICTION
         return replace(finding, reason=reason, fix=finding.fix if reason == finding.reason else "")
 

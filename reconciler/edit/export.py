@@ -1,4 +1,4 @@
-"""An export from beginning to end: read the folder, read the service, bring the two together, write."""
+"""An export: read the manifests of a folder, read the service, merge the two, and write. Begin with `run_export`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,11 +45,11 @@ MOST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How new documents are written.
+    """The layout of new documents.
 
     Attributes:
-        profile: the name of a profile for what projects share, which their documents name; None for no such profile.
-        as_set: whether the projects of each group become a set with a profile, and get documents only for the rest.
+        profile: the name of a profile for shared values, which the projects' documents name; None for no such profile.
+        as_set: whether the projects of each group become a set with a profile, and get documents only for deviations.
         all_fields: whether a set writes the fields of items that have the service's default too.
         prune: whether a set makes the written sections authoritative.
     """
@@ -69,14 +69,14 @@ class ExportResult:
     """The result of an export.
 
     Attributes:
-        targets: how many were exported.
+        targets: the number of exported targets.
         texts: of the files that change, by path.
-        kept: the files that would have changed and are left alone.
+        kept: the files that would have changed, and were kept as they are.
         rehearsal: the file with a state of the sandbox, if one was asked for.
-        warnings: what the files lack, and why, apart from what is left out.
-        left_out: the sections that could not be read, and what no manifest can declare.
+        warnings: other gaps in the files, with reasons.
+        left_out: the sections that could not be read, and objects that no manifest can declare.
         whole: whether at least one section of every requested target could be read.
-        archived: how many archived projects were left out.
+        archived: the number of archived projects that were left out.
     """
 
     targets: int
@@ -104,10 +104,10 @@ def run_export(
     state: Path | None = None,
     progress: Progress | None = None,
 ) -> ExportResult:
-    """Write what is live as manifests; documents in the folder are updated in place, as `cli.export` says.
+    """Write the live state as manifests; documents in the folder are updated in place, as `cli.export` says.
 
     Args:
-        export_request: which targets and sections.
+        export_request: the targets and sections.
         reader: the service.
         kinds: all kinds.
         folder: of the manifests.
@@ -174,7 +174,7 @@ def draw_export(
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """Brings what was read and the documents of the folder together."""
+    """Merges live state into the documents of the folder."""
 
     files: Folder
     snapshot: LiveSnapshot
@@ -184,7 +184,7 @@ class _Writing:
     members: Mapping[int | None, Member]
 
     def write(self, export_request: ExportRequest) -> list[Exported]:
-        """Update the document of each target, or add one; what the added ones share goes into profiles."""
+        """Update the document of each target, or add one; shared values of added documents go into profiles."""
         layout, live = self.layout, self.snapshot.live
         exported = [
             export_target(target, live, self.kinds, all_fields=self._all_fields, empty_lists=layout.prune)
@@ -215,7 +215,10 @@ class _Writing:
         return self.layout.all_fields or not self.layout.as_set
 
     def _write_new(self, additions: list[Exported], leaving_paths: set[str]) -> None:
-        """Write the documents of targets that have none; the projects `leaving_paths` have some, but leave the set."""
+        """Write the documents of targets that have none.
+
+        The projects of `leaving_paths` have documents, but leave the set.
+        """
         projects = {read.resolved.full_path: read for read in additions if read.resolved.target.level is Level.PROJECT}
         for read in additions:
             if read.resolved.full_path not in projects:
@@ -230,7 +233,7 @@ class _Writing:
             self._add_whole(project)
 
     def _sets(self) -> Iterator[tuple[str, tuple[Member, ...]]]:
-        """Yield the groups that become a set each, with the projects below them: those that no other one contains."""
+        """Yield each group that becomes a set, with the projects below it: groups that no requested group contains."""
         groups = self.snapshot.members if self.layout.as_set else {}
         for group, members in groups.items():
             if not any(group.casefold().startswith(f"{other}/".casefold()) for other in groups):
@@ -244,7 +247,7 @@ class _Writing:
         self.files.add(document_path(self.files.path, target), target_document(target, spec, profiles))
 
     def _hoist(self, projects: list[Exported], name: str) -> None:
-        """Write the profile, if there is none and a project can use it, and a document for each project."""
+        """Write the profile, if it does not exist and a project can use it, and a document for each project."""
         existing = self.files.manifests.index.profiles.get(name)
         profile = {} if existing else shared(projects, self.shapes, {}, SHARE, also_values=True)
         layer = existing or layer_of(profile, f"profile {name}")
@@ -263,7 +266,7 @@ class _Writing:
     ) -> None:
         """Write the set of a group and its profile, or extend it, and documents for the projects that deviate.
 
-        Projects that do not go together with the profile are excluded from the set.
+        Projects that cannot use the profile are excluded from the set.
         """
         index = self.files.manifests.index
         existing, profile = index.sets.get(group), index.profiles.get(group)
@@ -298,11 +301,14 @@ class _Writing:
                 self.files.add(self._beside(group, "profile"), profile_document(group, added))
 
     def _beside(self, group: str, sort: str) -> Path:
-        """Return the file for what projects share: in the folder itself, beside which `accept` puts what deviates."""
+        """Return the file for shared values: in the folder itself.
+
+        `accept` puts the documents of deviating projects beside it.
+        """
         return named_path(self.files.path, f"{group.replace('/', '.')}.{sort}")
 
     def _lacking(self, resolved: ResolvedTarget) -> frozenset[str]:
-        """Return the sections that a project cannot have, by what the list of the group shows."""
+        """Return the sections that a project cannot have, according to the list of the group."""
         member = self.members.get(resolved.id) if resolved.target.level is Level.PROJECT else None
         if member is None:
             return frozenset()
@@ -314,7 +320,7 @@ class _Writing:
         )
 
     def _above(self, layers_by_project: Mapping[Exported, tuple[Layer, ...]]) -> dict[ResolvedTarget, Spec]:
-        """Return the specs of the documents of projects above profiles and sets, where the two go together."""
+        """Return the specs of projects' documents above profiles and sets, for projects whose plan is empty then."""
         addressees = [self._addressee(project, layers) for project, layers in layers_by_project.items()]
         specs = own_specs(addressees, self.snapshot.live, self.kinds, self._all_fields)
         fits = fitting(addressees, specs, self.snapshot.live, self.kinds)
@@ -337,6 +343,6 @@ class _Writing:
         return Addressee(exported, stack, pruned, self.shapes, complete=True, lacking=lacking)
 
     def _pruning(self, spec: Spec, left_out: Mapping[str, Sequence[LeftOut]] = NOTHING_LEFT_OUT) -> Spec:
-        """Return a spec that prunes what it declares, if that is asked for."""
+        """Return a spec that prunes the sections that it declares, if the layout says so."""
         prunable = [name for name in spec if self.kinds[name].prunable and name not in left_out]
         return {PRUNE: prunable, **spec} if self.layout.prune and prunable else spec

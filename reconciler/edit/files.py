@@ -1,4 +1,4 @@
-"""The folder of an export: the documents that targets have in it, what changes in them, and the texts that result."""
+"""The folder of an export: the documents of targets in it, their changes, and the resulting texts. See `Folder`."""
 
 import os
 import re
@@ -39,8 +39,8 @@ class Folder:
     Attributes:
         path: the folder.
         texts: by file, as they are.
-        manifests: what they declare.
-        templates: files that are not read.
+        manifests: the declarations in the files.
+        templates: the files that are not read.
         compact: whether new documents have mappings and lists of plain values on one line.
     """
 
@@ -68,15 +68,15 @@ class Folder:
         return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
-        """Return the document of a target, which names it by path or by ID; None if there is none."""
+        """Return the document of a target, which may name it by path or by ID; None without one."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
     def declared(self, declared_target: DeclaredTarget, exported: Exported, section_names: Container[str]) -> Addressee:
-        """Return the addressee of what was read of a target that has a document.
+        """Return the addressee for a target that has a document.
 
         Args:
             declared_target: its document.
-            exported: what was read of the target.
+            exported: its live state.
             section_names: the names of sections to add.
         """
         merged = self.manifests.of(declared_target.target)
@@ -84,11 +84,11 @@ class Folder:
         return Addressee(exported, stack, stack.prune, section_names, exceptions=merged.desired.exceptions)
 
     def update(self, document: Document, spec: Spec) -> None:
-        """Let a document have another spec."""
+        """Change the spec of a document."""
         self._replace(document, document.value | ({"spec": spec} if spec or "spec" in document.value else {}))
 
     def exclude(self, document: Document, project_paths: Sequence[str]) -> None:
-        """Let the document of a set leave out some projects too."""
+        """Exclude further projects in the document of a set."""
         select = document.value["select"]
         excluded = select.get("exclude", [])
         globs = [glob for glob in map(escape, project_paths) if glob not in excluded]
@@ -100,7 +100,7 @@ class Folder:
             self._changed[document] = value
 
     def add(self, path: Path, new_document: dict[str, Any]) -> None:
-        """Put a document into a file, behind those it may have."""
+        """Add a document to a file, after those that the file has."""
         if not self._taken:
             self._taken.update((str(file).casefold(), file) for file in self.texts)
         path = distinct(path, self._taken)
@@ -136,9 +136,9 @@ class Folder:
 def document_path(folder: Path, target: Target) -> Path:
     """Return the path of a new document of a target in a folder: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
 
-    Names that begin with a dot would not be found again, and the name of the tool's configuration would not be read: a
-    `_` is put before them. A `_` behind the name of a folder such as `api.yaml` keeps it apart from the file of `api`,
-    and a name that is too long for a file ends in a digest.
+    Files that begin with a dot, or have the name of the tool's configuration, are not read as manifests: they get a `_`
+    in front. A `_` after the name of a folder such as `api.yaml` distinguishes it from the file of `api`, and a name
+    that is too long for a file ends in a digest.
     """
     return named_path(folder, target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-"))
 
@@ -152,7 +152,7 @@ def named_path(folder: Path, name: str) -> Path:
 
 
 def distinct(path: Path, taken: Mapping[str, Path]) -> Path:
-    """Return a path, with a digest if another one is the same but for case: some file systems know no case.
+    """Return a path, with a digest if another path differs in case alone: some file systems ignore case.
 
     Args:
         path: of a new document.

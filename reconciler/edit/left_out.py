@@ -1,4 +1,4 @@
-"""What an export leaves out, and why: in full, or in one line for all that share a cause. Pure."""
+"""The omissions of an export with their reasons: in full, or in one line for all that share a cause. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A section, an object or a field that is live and that no manifest declares.
+    """A live section, object or field that no manifest declares.
 
     Attributes:
         what: its name, such as `milestone "1"` or `trigger_tokens`; empty for all sections of the target.
         target: the target that has it.
         why: the reason.
-        sort: the word for an object and for that of which a field is left out, such as `milestone`; empty for sections.
-        cause: the reason in words that all objects share which are left out for it; empty if `why` has such words.
-        objects: what was read of each object that it is about, if that helps to choose among them, a line each.
+        sort: the word for an object, or for the object of an omitted field, such as `milestone`; empty for sections.
+        cause: the reason in words that are equal for all objects with this reason; empty if `why` is in such words.
+        objects: a line of facts for each object, if that helps to choose among them.
     """
 
     what: str
@@ -44,7 +44,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """All that is left out for one cause."""
+    """All omissions with one cause."""
 
     entries: Sequence[LeftOut]
 
@@ -60,14 +60,14 @@ class Cause:
 
     @property
     def lines(self) -> Iterator[str]:
-        """The sentence about each entry, and below it what is known about its objects."""
+        """The sentence about each omission, followed by the facts about its objects."""
         for entry in self.entries:
             yield str(entry)
             yield from (f"  {known}" for known in entry.objects)
 
 
 def causes(left_out: Iterable[LeftOut]) -> Iterator[Cause]:
-    """Yield the causes for which something was left out: of sections, then of objects, in the order of the targets."""
+    """Yield the causes of omissions: of sections, then of objects, in the order of the targets."""
     by_cause: dict[object, list[LeftOut]] = {}
     for entry in left_out:
         name = "" if entry.sort else entry.what

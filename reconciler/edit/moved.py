@@ -28,7 +28,7 @@ class FormerPath:
     target: Target
 
     def kept(self, why: str) -> Finding:
-        """Return the problem that the former path stays."""
+        """Return the problem that the former path is kept."""
         path, place = self.document.former[self.steps], self.document.find(self.steps).line
         return problem_at(self.target.address, f"declared by its former path {path} ({place}), {why}; change it there")
 
@@ -52,14 +52,15 @@ def as_written(document: Document, value: Any, accepted: Collection[FormerPath])
         accepted: the places where the present path is written.
     """
     written = {place.steps for place in accepted if place.document is document}
-    # The last entry of a list first: one that is there already is not written a second time.
+    # The last entry of a list first, so that the indices of the others do not change if one is removed: the list may
+    # have the present path already.
     for steps, former in sorted(document.former.items(), reverse=True):
-        path, around = value_at(document.value, steps), value_at(value, steps[:-1])
+        path, parent = value_at(document.value, steps), value_at(value, steps[:-1])
         if steps not in written:
             value = with_value(value, steps, former)
-        elif isinstance(around, list):
+        elif isinstance(parent, list):
             number = steps[-1]
-            is_there = sum(str(entry).casefold() == path.casefold() for entry in around) > 1
+            is_there = sum(str(entry).casefold() == path.casefold() for entry in parent) > 1
             entries = [] if is_there else [RenamedKey(path, former)]
-            value = with_value(value, steps[:-1], [*around[:number], *entries, *around[number + 1 :]])
+            value = with_value(value, steps[:-1], [*parent[:number], *entries, *parent[number + 1 :]])
     return value

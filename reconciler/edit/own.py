@@ -1,4 +1,4 @@
-"""The specs of own documents that, merged over profiles and sets, declare the live values.
+"""The specs of own documents that, merged over profiles and sets, declare the live values. See `own_specs`.
 
 The rules are those of `edit.place`, with profiles and sets that never change: an export writes own documents alone.
 """
@@ -33,13 +33,13 @@ class Addressee:
     """A target whose own document is written.
 
     Attributes:
-        exported: what was read of it.
-        stack: its layers, under the name it was read by; the last is its own document, if it has one.
-        pruned: the sections to prune, as far as they are declared.
-        adding: the sections to add where no layer declares them.
+        exported: its live state.
+        stack: its layers, for the target as it was read; the last is its own document, if it has one.
+        pruned: the sections to prune, if they are declared.
+        adding: the sections to add if no layer declares them.
         complete: whether to add undeclared fields and lists of declared sections too.
         exceptions: of its document.
-        lacking: the sections that a project without a document cannot have; None of a target that has a document.
+        lacking: the sections that a project without a document cannot have; None for a target with a document.
     """
 
     exported: Exported
@@ -63,14 +63,14 @@ class Addressee:
 
     @property
     def alone(self) -> "Addressee":
-        """The same without its profiles and sets: its own document declares all of it."""
+        """The target without its profiles and sets: its own document declares all of its sections."""
         return replace(self, stack=self.stack.of(self.stack.layers[-1]), adding=self.stack.specs, complete=True)
 
 
 def own_specs(
     addressees: Sequence[Addressee], live: LiveState, kinds: Kinds, all_fields: bool
 ) -> dict[ResolvedTarget, Spec]:
-    """Return the spec of each own document that declares the live values, as far as a manifest can."""
+    """Return the spec of each own document that declares the live values, if a manifest can."""
     stacks = {addressee.target: addressee.stack for addressee in addressees}
     deltas = _deltas(addressees, stacks, live, kinds, all_fields)
     by_target: dict[Target, Mapping[Steps, Delta]] = {}
@@ -113,7 +113,7 @@ def fitting(
 
 
 def layer_of(spec: Spec, title: str) -> Layer:
-    """Return the layer of a document that is not written yet; without a title, of a target's own."""
+    """Return the layer of a document that is not written yet; without a title, that of a target's own document."""
     document = profile_document("unwritten", spec)
     sections = {name: section for name, section in spec.items() if name not in {PRUNE, UNMANAGED}}
     source = Source("unwritten", write_yaml([document]))
@@ -121,9 +121,9 @@ def layer_of(spec: Spec, title: str) -> Layer:
 
 
 def _is_read(stack: Stack, live: LiveState, lacking: Set[str], *, above: bool) -> bool:
-    """Whether all sections of a project could be read, but those that it cannot have: it has these without a document.
+    """Whether all sections of a project could be read that it can have.
 
-    Sections that the project cannot have are left out by the set that brings them, unless the project has a document.
+    A set leaves out the sections that a project cannot have, but only if the project has no document.
     """
     parts = {name: [part.name for part in stack.specs[name].kind.parts] for name in stack.sections}
     unread = {
@@ -136,7 +136,7 @@ def _is_read(stack: Stack, live: LiveState, lacking: Set[str], *, above: bool) -
 
 
 def _misfits(layer: Layer, stack: Stack) -> bool:
-    """Whether a profile or set has sections that a target cannot have, or names that are one for the target."""
+    """Whether a profile or set has sections that a target cannot have, or names that are equal for the target."""
     for name, section in layer.sections.items():
         spec = stack.specs[name]
         if stack.target.level not in spec.kind.models:
@@ -153,7 +153,7 @@ def _deltas(
     kinds: Kinds,
     all_fields: bool,
 ) -> dict[Target, Deltas]:
-    """Return the deltas that make each plan empty; targets with drops or problems are planned twice."""
+    """Return the deltas that make each plan empty; targets with removals or problems are planned twice."""
     blank = partial(Deltas, all_fields)
     exceptions = {addressee.target: addressee.exceptions for addressee in addressees}
     sections = {target: [*_declared(stack, live)] for target, stack in stacks.items()}
@@ -188,7 +188,7 @@ def _plan(
     live: LiveState,
     kinds: Kinds,
 ) -> tuple[Plan, LiveState]:
-    """Return the plan of each target by itself, and what was read with all lookups answered: nothing is asked for."""
+    """Return the plan of each target by itself, and live state in which lookups count as unknown; sends nothing."""
     desired = [
         DesiredTarget(target, tuple(own), "", exceptions=exceptions_by_target[target])
         for target, own in sections_by_target.items()
@@ -203,14 +203,14 @@ def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Delta]]:
         if name in stack.unmanaged:
             continue
         names = {part: released.keys() for part, released in stack.released.get(name, {}).items()}
-        left, _ = stack.specs[name].without(section, names)
+        kept, _ = stack.specs[name].without(section, names)
         if name not in stack.sections:
             if name in addressee.adding:
-                yield (name,), Put(literal(left))
+                yield (name,), Put(literal(kept))
         elif addressee.complete and not stack.specs[name].kind.join:
             items = stack.specs[name].items
             declared = stack.sections[name]
-            for steps, value in _fields((name,), left, 2 if items else 1):
+            for steps, value in _fields((name,), kept, 2 if items else 1):
                 if not is_merged(stack, steps) and (not items or declared.get(steps[1]) is not None):
                     yield steps, Put(literal(value))
     written = {*stack.sections, *(name for name in exported.spec if name in addressee.adding)}
@@ -220,7 +220,7 @@ def _additions(addressee: Addressee) -> Iterator[tuple[Steps, Delta]]:
 
 
 def _withdrawn(addressee: Addressee, live: LiveState) -> dict[Steps, Delta]:
-    """Return deltas that drop the values that the export left out since they contradict other live values."""
+    """Return deltas that drop the values that the export omits, since they contradict other live values."""
     stack, deltas = addressee.stack, dict[Steps, Delta]()
     for name, left_out in addressee.exported.left_out.items():
         items = stack.specs[name].items
@@ -233,7 +233,7 @@ def _withdrawn(addressee: Addressee, live: LiveState) -> dict[Steps, Delta]:
 
 
 def _fields(steps: Steps, mapping: Mapping[str, Any], depth: int) -> Iterator[tuple[Steps, Any]]:
-    """Yield the fields of a section, which are so many steps down, and what is within them; each with its steps."""
+    """Yield the fields of a section at a depth, and the values within them, each with its steps."""
     for key, inner in mapping.items():
         if isinstance(inner, dict) and (depth > 1 or inner):
             yield from _fields((*steps, key), inner, depth - 1)
@@ -242,7 +242,7 @@ def _fields(steps: Steps, mapping: Mapping[str, Any], depth: int) -> Iterator[tu
 
 
 def _in_order(edits: Iterable[Edit], addressee: Addressee, kinds: Kinds) -> list[Edit]:
-    """Return the edits of a target's own document in the order in which it is to declare what is new."""
+    """Return the edits of a target's own document in the order in which new sections and items are declared."""
     stack = addressee.stack
     places: dict[Steps, int] = {(PRUNE,): 0} | {(name,): number for number, name in enumerate(kinds)}
     for name, section in addressee.exported.spec.items():

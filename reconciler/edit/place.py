@@ -1,4 +1,4 @@
-"""Where a value is written so that a target has it: `place`, by these rules. Pure.
+"""The document in which a value is written so that a target has it: `place` decides by these rules. Pure.
 
 1. A locked value stays; a minimum is never lowered.
 2. A field changes in the topmost layer that declares it: the target's own document, or a profile or set.
@@ -40,7 +40,7 @@ NO_DELTAS: Mapping[Steps, Delta] = MappingProxyType({})
 NOTHING_PREVENTED: Mapping[Steps, str] = MappingProxyType({})
 
 Difference = tuple[Target, str, Key | None, str | None]
-"""A target and a section, the name of an object there, and its field; None stands for any."""
+"""A target and a section, the name of an object in it, and its field; None means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Membership:
         stacks: by layer, its targets.
         deltas: by target, its changes by their steps.
         known: the targets and sections that were read; any other one prevents each change of its profiles and sets.
-        inapplicable: sections that a target cannot have, and so never prevents a change of.
+        inapplicable: the sections that a target cannot have: such a target never prevents a change of them.
         fixed: the layers with targets that are not known yet.
         prevented: by target, the changes that locks prevent, by their steps, with the reason; not among `deltas`.
     """
@@ -73,7 +73,7 @@ class Membership:
         inapplicable: Container[tuple[Target, str]] = (),
         fixed: Container[Layer] = (),
     ) -> "Membership":
-        """Return the members among some targets; a delta that a lock prevents counts for nothing."""
+        """Return the members among some targets; deltas that a lock prevents are separated."""
         members: dict[Layer, list[Stack]] = {}
         prevented: dict[Target, Mapping[Steps, str]] = {}
         for stack in stacks:
@@ -103,9 +103,13 @@ class Membership:
         return layer.prune is not None and any(_pruning(stack) is layer for stack in self.stacks[layer])
 
     def _all(self, layer: Layer, at: Steps, delta: Delta, concerned: Callable[[Stack], Steps | None]) -> bool:
-        """Whether all concerned targets need the same delta; kept, since thousands of targets may share a layer."""
+        """Whether all concerned targets need the same delta.
+
+        The result is kept, since thousands of targets may share a layer.
+        """
         if layer in self.fixed:
             return False
+        # By its `repr`: the values of a delta may be lists and mappings, which have no hash.
         question = layer, at, repr(delta)
         if question not in self._verdicts:
             places = ((stack, concerned(stack)) for stack in self.stacks[layer])
@@ -131,18 +135,18 @@ class Membership:
 
 
 UNITED = "and lists unite: `unmanaged` in its own document lets go of it"
-"""Why an entry of a list that a profile or set declares stays in one target."""
+"""The reason for which an entry that a profile or set declares cannot be removed for one target."""
 
 
 class Spot(NamedTuple):
     """A place where a document changes.
 
     Attributes:
-        layer: that of the document.
-        steps: as it writes them.
-        change: what happens there.
-        in_own: whether it is not that layer which changes, but the target's own document, which may not exist yet: it
-            declares otherwise what the layer declares.
+        layer: the layer of the document.
+        steps: as the layer writes them.
+        change: the change.
+        in_own: whether the target's own document changes instead of this layer: it overrides what the layer declares,
+            and may not exist yet.
     """
 
     layer: Layer
@@ -152,7 +156,7 @@ class Spot(NamedTuple):
 
 
 Spots = list[Spot] | str
-"""Where a value is written; a text says why no document can be changed so that others keep theirs."""
+"""The places where a value is written; a text is the reason for which no document can be changed for one target."""
 
 
 def place(delta: Delta, steps: Steps, stack: Stack, members: Membership) -> Spots:
@@ -207,7 +211,7 @@ def is_merged(stack: Stack, steps: Steps) -> bool:
 
 
 def steps_in(stack: Stack, layer: Layer, at: Steps) -> Steps:
-    """Return the steps in the merged spec of a target to what a layer writes; an entry of a list by its identity."""
+    """Return the steps in the merged spec of a target, for steps of a layer; an entry of a list by its identity."""
     section, *written = at
     spec, values = stack.specs[section], stack.values if layer.normalized is None else None
     if len(written) == 2 and written[0] in spec.lists:
@@ -307,9 +311,9 @@ def _add(addition: Put | Add, steps: Steps, stack: Stack, members: Membership) -
 def _override(
     addition: Put | Add, steps: Steps, stack: Stack, members: Membership, beside: tuple[Layer, Steps]
 ) -> Spot:
-    """Return the change of a target's own document that declares otherwise what a layer declares at some steps.
+    """Return the change of a target's own document that overrides what a layer declares at some steps.
 
-    It is in the own document's spelling; an item that gets its former name back is written under that.
+    It is in the own document's spelling; an item that gets its former name back is written under that name.
     """
     layer, at = beside
     spelt, length = _spelt(stack, steps, at)
@@ -372,7 +376,7 @@ def _listed(stack: Stack, layer: Layer, section: str, name: str) -> Mapping[Hash
 
 
 def _spelt(stack: Stack, steps: Steps, at: Steps) -> tuple[Steps, int]:
-    """Return steps as the own document spells those that it declares, and the others as given; and how many it does."""
+    """Return steps in the spelling of the own document, where it declares them; and the number of such steps."""
     own = stack.layers[-1]
     for length in range(0 if own.title else len(steps), 0, -1):
         for layer, spelt, _ in declarations(stack, steps[:length]):
@@ -419,8 +423,8 @@ class Placement:
             stacks: their layers.
             members: all targets of these layers, with their deltas.
             closed: see `Placement`.
-            restated: targets, each with a section that their own documents are to declare as a whole, as they must
-                where they are read before it is known what profiles and sets they have.
+            restated: targets, each with a section that its own document has to declare as a whole, since the document
+                is read before the sets of the target are known.
         """
         placement = cls(closed)
         new = []
@@ -432,7 +436,7 @@ class Placement:
             for steps, delta in sorted(deltas.items(), key=lambda item: not isinstance(item[1], Rename)):
                 if _is_new(stack, steps, delta):
                     new.append((stack, steps, delta))
-                elif steps[:2] not in replaced:  # what is within an item that is replaced goes with it
+                elif steps[:2] not in replaced:  # the new item has these changes already
                     spots = placement._carry_out(stack, steps, delta, members)
                     replaced |= {steps} if isinstance(delta, Rename) and spots[0].in_own else set()
             for section in {steps[0] for steps in deltas if (stack.target, steps[0]) in restated}:
@@ -470,7 +474,7 @@ class Placement:
     def _note(
         self, stack: Stack, steps: Steps, spot: Spot, *, is_conditional: bool = False, is_revival: bool = False
     ) -> None:
-        """Note the edit of a document, unless its file is closed."""
+        """Record the edit of a document, unless its file is closed."""
         own, at = stack.layers[-1], spot.steps
         layer = own if spot.in_own and not own.title else spot.layer
         document = None if spot.in_own and own.title else layer.document

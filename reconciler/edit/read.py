@@ -1,4 +1,4 @@
-"""All that can be read of the targets of an export."""
+"""The live state of the targets of an export. See `read_all`."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -32,13 +32,13 @@ class LiveSnapshot:
     """The live state of an export.
 
     Attributes:
-        targets: those with at least one readable section, in `Target.order`.
-        live: their parts, unreadable ones included, and all numeric IDs that came with them.
+        targets: the targets with at least one readable section, in `Target.order`.
+        live: their parts, including unreadable ones, and all numeric IDs that were read.
         warnings: the targets that could not be read, and the groups that could not be listed.
         left_out: the sections that could not be read.
         whole: whether at least one section of every requested target could be read.
         members: see `ResolvedTargets`.
-        archived: likewise.
+        archived: see `ResolvedTargets`.
     """
 
     targets: tuple[ResolvedTarget, ...]
@@ -70,7 +70,7 @@ def read_all(export_request: ExportRequest, reader: FleetReader, kinds: Kinds, p
 
     def read(task: tuple[Target, Kind, Part]) -> LivePart:
         target, kind, part = task
-        # All fields are declared, as null, so that everything needed to know them is read.
+        # All fields count as declared, so that a kind makes the further requests that some fields need.
         fields = dict.fromkeys(getattr(kind.models[target.level], "model_fields", ()))
         live_part = read_part(reader, part, target, fields, numbers[target])
         progress.step(target)
@@ -121,7 +121,7 @@ def _explained(
             known = (
                 [*section_obstacles(target.address, kinds[section].needs, record)] if part.status in REFUSALS else []
             )
-            # The target is there: its record or its group's list was read.
+            # The target exists: its record or its group's list was read.
             explained[place] = replace(part, absent=False, cause=combined(known) if known else None)
             if not known:
                 sections.setdefault(target, []).append(Section(target, section, {place[2]: {}}))

@@ -1,6 +1,6 @@
-"""A state of the sandbox for rehearsals: what was read, the groups around it, and no secret.
+"""A state of the sandbox for rehearsals: the live state, the groups above it, and no secret. See `sandbox_state`.
 
-The sandbox shares no code with the rest: kinds write their part of a state, and targets are written here.
+The sandbox shares no code with the client: kinds write their part of a state, and this module writes the targets.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ DIALECT = "dialect"
 MEMBERS = "members"
 
 Paths = dict[str, int | None]
-"""Full paths, with numeric IDs where those are known."""
+"""Full paths, each with the numeric ID, or None if it is unknown."""
 
 
 def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
     """Return a state, as JSON, on which a plan leads to the same changes as on the service.
 
-    The user behind the token owns everything in it. What could not be read has the sandbox's defaults.
+    The user behind the token owns everything in it. Unreadable sections have the sandbox's defaults.
 
     Raises:
         ServiceError: the service does not return the user.
@@ -60,7 +60,7 @@ def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
     for resolved in snapshot.targets:
         if resolved.target.level is Level.PROJECT:
             here = [subject for subject in subjects if subject.target == resolved.target]
-            contents[Level.PROJECT, _path(resolved).casefold()] |= _around(here, username)
+            contents[Level.PROJECT, _path(resolved).casefold()] |= _memberships(here, username)
     user = {"username": username, "tokens": [REHEARSAL_TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
     places = {
         level: [
@@ -95,7 +95,7 @@ def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, usern
 
 
 def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
-    """Return the dialect of the service: in `deployed`, a project's list of projects always holds the project."""
+    """Return the dialect of the service: in `deployed`, the allowlist of a project always has the project itself."""
     lists = [
         any(
             part.identity(name) in (resolved.target.identity[1], resolved.id)
@@ -111,7 +111,7 @@ def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
 def _lists(
     snapshot: LiveSnapshot, kinds: Kinds
 ) -> Iterator[tuple[ResolvedTarget, Level, Collection, tuple[LiveRecord, ...]]]:
-    """Yield the lists of other targets: their target, the level of their entries, and what was read of them."""
+    """Yield the lists of other targets: the target with the list, the level of its entries, the part, its objects."""
     for resolved in snapshot.targets:
         for kind in kinds.values():
             for part in kind.parts:
@@ -122,14 +122,14 @@ def _lists(
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """Somebody or something that a rule of a target names, by name and ID.
+    """A user, group or deploy key that a rule of a target names.
 
     Attributes:
         target: the target.
         who: `user`, `group` or `deploy_key`.
         name: username, full path or title.
         number: the ID.
-        is_entry: whether it is an entry of a list: an approver is none.
+        is_entry: whether it is an entry of a list; an approver is not.
     """
 
     target: Target
@@ -140,7 +140,7 @@ class _Subject:
 
 
 def _subjects(snapshot: LiveSnapshot, kinds: Kinds) -> Iterator[_Subject]:
-    """Yield all whom rules name, as far as their names are known."""
+    """Yield all subjects that rules name, if their names are known."""
     for (target, section, name), live in snapshot.live.parts.items():
         part = kinds[section].part(name)
         if not (isinstance(part, Collection) and isinstance(live, Objects)):
@@ -165,23 +165,23 @@ def _sort_of(named: Named) -> str:
     return "user" if named.within else "group"
 
 
-def _around(subjects: Sequence[_Subject], username: str) -> dict[str, Any]:
-    """Return the members, invitations and keys that a project's rules name, without which entries are lost."""
+def _memberships(subjects: Sequence[_Subject], username: str) -> dict[str, Any]:
+    """Return the members, invitations and keys that a project's rules name: without them, the service drops entries."""
     people = sorted({subject.name.casefold() for subject in subjects if subject.who == "user"} - {username.casefold()})
     groups = sorted(
         {subject.number for subject in subjects if subject.is_entry and subject.who == "group" and subject.number}
     )
     keys = {subject.number: subject.name for subject in subjects if subject.who == "deploy_key"}
-    around: dict[str, Any] = {
+    memberships: dict[str, Any] = {
         MEMBERS: [{"user": username, "role": "owner"}, *({"user": name, "role": "developer"} for name in people)],
         "invited_groups": [{"group_id": number, "role": "developer"} for number in groups],
         "enabled_deploy_keys": [{"id": number, "title": title, "can_push": True} for number, title in keys.items()],
     }
-    return {name: value for name, value in around.items() if value}
+    return {name: value for name, value in memberships.items() if value}
 
 
 def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str, subjects: Iterable[_Subject]) -> dict[Level, Paths]:
-    """Return the exported groups and projects, those on lists and in rules, and the groups above; parents first."""
+    """Return the exported groups and projects, those in lists and rules, and the groups above; parents first."""
     paths: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
     for resolved in snapshot.targets:
         if resolved.target.level in paths:
@@ -208,7 +208,7 @@ def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str, subjects: Itera
 
 
 def _path(resolved: ResolvedTarget) -> str:
-    """Return the path of a target, made up where only its ID is known."""
+    """Return the path of a target; an invented one if only its ID is known."""
     if resolved.path is not None:
         return resolved.path
     return f"unlisted/project-{resolved.id}" if resolved.target.level is Level.PROJECT else f"unlisted-{resolved.id}"

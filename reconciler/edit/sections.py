@@ -1,4 +1,7 @@
-"""From what was read of a target to the spec of a manifest, without what no manifest can declare."""
+"""From the live state of a target to the spec of a manifest, without the values that no manifest can declare.
+
+Begin with `export_target`.
+"""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +21,7 @@ Spec = dict[str, Any]
 """Sections by name, as plain data."""
 
 Omitted = list[tuple[str, str, str, str, tuple[str, ...]]]
-"""What a section leaves out: name, reason, sort, cause, and what was read of the objects; see `LeftOut`."""
+"""The omissions of a section: name, reason, sort, cause, and facts about the objects; see `LeftOut`."""
 
 NOT_SHOWN = "this server does not show it"
 CONTRADICTS = "it contradicts another field"
@@ -33,9 +36,9 @@ class Exported:
     Attributes:
         resolved: the target.
         spec: the sections, in the order of the kinds.
-        left_out: by section, everything that exists and no manifest can declare.
-        undecided: the sections of an empty repository that nobody has protected anything in: they are not in the spec,
-            for the first push decides what is protected there.
+        left_out: by section, the live objects and fields that no manifest can declare.
+        undecided: the empty sections of an empty repository: they are not in the spec, since the first push decides
+            what is protected.
     """
 
     resolved: ResolvedTarget
@@ -44,21 +47,21 @@ class Exported:
     undecided: frozenset[str] = frozenset()
 
     def without(self, section_names: Container[str]) -> "Exported":
-        """Return the same without some sections."""
+        """Return the export without some sections."""
         return replace(self, spec={name: section for name, section in self.spec.items() if name not in section_names})
 
 
 def export_target(
     resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True, empty_lists: bool = True
 ) -> Exported:
-    """Return the live state of a target as a manifest that plans empty.
+    """Return the live state of a target as a manifest whose plan is empty.
 
     Args:
         resolved: the target.
-        live: what was read.
+        live: the live state.
         kinds: all kinds.
         all_fields: whether the fields of items that have the service's default are declared too.
-        empty_lists: whether empty lists are declared too, which say nothing unless the section is pruned.
+        empty_lists: whether empty lists are declared too: they have an effect only in a pruned section.
     """
     target = resolved.target
     spec: Spec = {}
@@ -103,7 +106,7 @@ def quoted(name: Key) -> str:
 
 
 def declarable(record: LiveRecord) -> dict[str, Any]:
-    """Return the fields that a manifest can declare, and read-only ones, named as `fields_of` names them."""
+    """Return the fields that a manifest can declare, and read-only ones, named as by `fields_of`."""
     shown = fields_of(record.resource)
     flat: dict[str, Any] = {name: shown[name] for name in shown if name in record.read_only}
     for name, value in _fields("", "", record, []).items():
@@ -112,7 +115,7 @@ def declarable(record: LiveRecord) -> dict[str, Any]:
 
 
 def undeclarable(record: LiveRecord) -> set[str]:
-    """Return the fields that were read and contradict others, named as `fields_of` names them."""
+    """Return the live fields that contradict others, named as by `fields_of`."""
     return {*fields_of(record.resource)} - {*declarable(record)} - {*record.read_only, *record.unshown}
 
 
@@ -123,7 +126,7 @@ def item_fields(kind: Kind, record: LiveRecord, *, all_fields: bool = False) -> 
 
 
 def _section(kind: Kind, live_parts: Mapping[str, LivePart | None], resolved: ResolvedTarget, omitted: Omitted) -> Any:
-    """Return a section, or None if there is nothing to declare."""
+    """Return a section, or None if it declares nothing."""
     section: dict[Any, Any] = {}
     for part in kind.parts:
         match part, live_parts[part.name]:
@@ -143,9 +146,10 @@ def _section(kind: Kind, live_parts: Mapping[str, LivePart | None], resolved: Re
 
 
 def _concise(kind: Kind, section_spec: Spec) -> Spec:
-    """Return a section without the fields of items that have the service's default, and that nothing needs.
+    """Return a section without the fields of items that have the service's default, and that are not needed.
 
-    A creation needs some, which have no default there; and of what protects, each field is to be watched.
+    A creation needs some fields, which have no default there; and a kind that protects needs all, so that each is
+    watched.
     """
     part = kind.parts[0]
     if kind.protects or not (
@@ -200,7 +204,8 @@ def _age_and_use(part: Collection, record: LiveRecord) -> str:
 def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted, *, whole: bool = False) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others.
 
-    With `whole`, a field that the service does not show is declared as null, so that a value that shows up is noticed.
+    With `whole`, a field that the service does not show is declared as null, so that a value is noticed once it is
+    shown.
     """
 
     def omit(field: str, why: str, cause: str) -> None:
@@ -216,6 +221,7 @@ def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted, *, whol
     else:
         for field in record.unshown:
             omit(field, NOT_SHOWN, NOT_SHOWN)
+    # One field after the other: without the first, the others may be valid.
     while errors := list(resource.errors()):
         field, why = errors[0]
         omit(field, why, CONTRADICTS)

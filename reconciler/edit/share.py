@@ -1,8 +1,9 @@
 """Move the values that most projects of a group share into their profile, with placeholders for their own paths. Pure.
 
-An item is there if enough projects have it: one without it has a line that says so. A setting is there with its most
-frequent value, if enough have that. A document cannot take away that its profile declares a section, nor an entry of an
-allowlist: what most have of these is there too, and the projects that lack it go without the profile.
+Begin with `shared`. The profile has an item if enough projects have it: a project without the item gets a document that
+removes it. The profile has a setting with its most frequent value, if enough projects have that. A document can remove
+neither a section of its profile nor an entry of an allowlist: the profile has those of most projects too, and projects
+that lack them do not use the profile.
 """
 
 import re
@@ -27,13 +28,13 @@ from reconciler.manifests.layers import (
 )
 
 FEWEST = 2
-"""Projects that can share something."""
+"""The least number of projects that can share a value."""
 
 ROUNDING = 1e-9
-"""How far 0.8 times 5 may be from 4."""
+"""The largest rounding error of a product such as 0.8 * 5."""
 
 Context = tuple[str, ...]
-"""Where a text stands: the section, then the field; of the key of an item, the section alone."""
+"""The position of a text: the section, then the field; for the key of an item, the section alone."""
 
 
 def shared(
@@ -49,9 +50,9 @@ def shared(
     Args:
         projects: the projects.
         shapes: of all sections.
-        lacking: the sections that some of them cannot have: these go with any value.
+        lacking: the sections that some projects cannot have: there, any value suits them.
         share: of the projects, but two at least.
-        also_values: whether values take that share; else, two projects.
+        also_values: whether a value needs that share too; otherwise, two projects suffice.
     """
     enough = max(FEWEST, ceil(share * len(projects) - ROUNDING))
     specs = _with_placeholders(projects, shapes)
@@ -60,7 +61,7 @@ def shared(
         for project, spec in zip(projects, specs, strict=True)
     ]
     counts = Counter(fixture for member in members for fixture in member.fixtures)
-    # The most frequent first: each that is kept excludes the projects without it.
+    # The most frequent first: each one that goes into the profile excludes the projects without it.
     for fixture in sorted(counts, key=lambda fixture: (-counts[fixture], fixture)):
         having = [member for member in members if fixture in member.fixtures or fixture[0] in member.lacking]
         members = having if len(having) >= enough else members
@@ -76,7 +77,7 @@ def shared(
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A project that may share a profile: what it has, with placeholders, and the sections that it cannot have."""
+    """A project that may use the profile: its values with placeholders, and the sections that it cannot have."""
 
     spec: Spec
     lacking: frozenset[str]
@@ -84,7 +85,7 @@ class _Member:
 
     @property
     def fixtures(self) -> set[Context]:
-        """The parts of a profile that no document can take back: sections, and entries of lists that layers unite."""
+        """The parts of a profile that no document can remove: sections, and entries of lists that layers unite."""
         entries = {
             (name, field, dumps(entry))
             for name, section in self.spec.items()
@@ -101,8 +102,8 @@ def _items(shape: SectionSpec, section_specs: Sequence[Mapping[str, Any]], enoug
     for key in [key for key, count in counts.items() if count >= enough]:
         having = [section[key] for section in section_specs if key in section]
         item = _usual(shape, having, alike)
-        # What protects is in the profile whole, or not at all: a project that comes later must be able to have it, and
-        # `drift` watches every field.
+        # A rule that protects is in the profile with all fields, or not at all: a later project must be able to get it,
+        # and `drift` watches every field.
         if not shape.kind.protects or item.keys() == {field for each in having for field in each}:
             items[key] = item
     return items
@@ -128,7 +129,7 @@ def _usual(shape: SectionSpec, field_values: Sequence[Mapping[str, Any]], alike:
 
 
 def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> Iterator[Spec]:
-    """Yield the specs of projects, with placeholders for their paths wherever that makes more of them agree."""
+    """Yield the specs of projects, with placeholders for their paths where these make more projects equal."""
     every = [_ways(project, shapes) for project in projects]
     counts = Counter((text[0], form) for ways in every for text, forms in ways.items() for form in forms)
 
@@ -150,7 +151,7 @@ def _ways(exported: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str],
 def _forms(text_position: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
     """Return the ways to write a text: first without placeholders, then with each that fits.
 
-    The name of the default branch is written as such: what protects `main` in most projects is meant for that.
+    The name of the default branch becomes a placeholder: in most projects, a rule for `main` is meant for that branch.
     """
     items = shapes[text_position[0]].items
     lower = len(text_position) == 1 and items is not None and items.names.lowers_placeholders
@@ -163,6 +164,7 @@ def _forms(text_position: Context, text: str, resolved: ResolvedTarget, shapes: 
         word = value.lower() if lower else value
         if word not in text:
             continue
+        # Whole words alone: `api` in `apiary` is no name of a project.
         pieces = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text)
         form = f"{{{name}}}".join(map(literal, pieces))
         if len(pieces) > 1 and fill(form, values, in_lower_case=lower) == text:

@@ -25,7 +25,7 @@ class ExportRequest:
 
     Attributes:
         groups: full paths or numeric IDs, as the user gave them.
-        projects: likewise.
+        projects: full paths or numeric IDs, as the user gave them.
         pathless: the levels without paths: the instance, the user behind the token.
         sections: names of sections; empty for all.
     """
@@ -45,7 +45,7 @@ class ResolvedTarget:
         id: its numeric ID; None for the user.
         full_path: as the service spells it, even if manifests do not accept it; empty for the user.
         is_empty: whether nothing was pushed into its repository yet.
-        default_branch: its name; None if it is not known.
+        default_branch: its name; None if unknown.
     """
 
     target: Target
@@ -61,7 +61,7 @@ class ResolvedTarget:
 
     @property
     def identities(self) -> tuple[Identity, ...]:
-        """How manifests may name it: by path and by ID."""
+        """The identities by which manifests may name the target: by path and by ID."""
         return self.target.identity, (self.target.level, self.id)
 
 
@@ -113,10 +113,10 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
 
 
 def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches: frozenset[str]) -> ResolvedTargets:
-    """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
+    """Look up the named groups and projects, once each, and list the projects of each group; see `discover`.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`, or none of the named ones can be read.
+        ServiceError: one that `ENDS_A_RUN`, or none of the named targets can be read.
     """
     named = dict.fromkeys(
         [Target(Level.GROUP, name) for name in export_request.groups]

@@ -1,4 +1,4 @@
-"""The files of manifests: which of them are left alone, and how the others are written, all of them or none."""
+"""The files of manifests: which of them must not change, and how the others are written: all of them or none."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ BEHIND_A_LINK = "behind a symbolic link"
 
 
 def linked_files(file_names: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
-    """Return the files that a link below the named files and folders leads to, each with the reason to leave it."""
+    """Return the files behind a link below the named files and folders, each with the reason not to change it."""
     return {file: BEHIND_A_LINK for file in file_names if is_linked(Path(file), roots)}
 
 
@@ -36,6 +36,7 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
             content = path.read_bytes() if os.path.lexists(path) else None
         before = accepted.before.get(path)
         mark = UTF_8_MARK if content is not None and content.startswith(UTF_8_MARK) else b""
+        # Somebody may have edited the file while the service was being read.
         if content != (None if before is None else mark + before.encode()):
             reason = (
                 "exists, where a new document would be created" if before is None else "has changed since it was read"

@@ -1,8 +1,8 @@
 """YAML texts, changed in place: only the text of values that differ is replaced.
 
-A text is parsed into nodes that know where they are written, by the parser of the manifests, and a change is a list of
-replaced spans, whose new text comes from `yaml_emitter`. Comments, order, quotes and layout of everything else stay as
-people wrote them.
+A text is parsed into nodes that have their positions, by the parser of the manifests, and a change is a list of
+replaced spans, whose new text comes from `yaml_emitter`. Comments, order, quotes and layout of everything else are
+kept. Begin with `written`.
 
 The round trip of ruamel.yaml cannot promise that. It writes the whole text anew: spaces within a line, line breaks
 within a text and uneven indents change where nothing else does. It attaches a comment to the value above it, and
@@ -32,10 +32,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 class RenamedKey(str):
-    """A key, or an entry of a list, that stands in the place of another, whose comment and place it takes over.
+    """A key, or an entry of a list, that replaces another, and keeps its comment and its place.
 
     Attributes:
-        former: what it replaces.
+        former: the replaced one.
     """
 
     __slots__ = ("former",)
@@ -49,7 +49,7 @@ class RenamedKey(str):
 
 
 class LayoutLost(OutputFailed):
-    """A file is written in a way that does not survive being updated in place.
+    """A file has a layout that an update in place would destroy.
 
     Attributes:
         path: the file.
@@ -72,14 +72,14 @@ def written(
     """Return the texts of the files that change, sorted by path.
 
     Args:
-        existing: the texts of the files there are, by path.
+        existing: the texts of the existing files, by path.
         changed: the new values of documents.
         added: the files of further documents, each with its value.
         write: returns the text of a further document; it gets the path, the text before it, and the value.
 
     Raises:
         LayoutLost: see there.
-        OutputFailed: a file is written in a way that does not survive a further document.
+        OutputFailed: a further document cannot be added to a file.
     """
     changes: dict[str, dict[int, Any]] = {}
     for document, value in changed.items():
@@ -92,7 +92,7 @@ def written(
 
 
 def updated_text(source: Source, changed_documents: Mapping[int, Any]) -> str:
-    """Return the text of a file with changed documents, read again to see that it has the wanted values.
+    """Return the text of a file with changed documents, which is read again to check the values.
 
     Args:
         source: the file as it is.
@@ -158,6 +158,7 @@ def edited_text(text: str, old_documents: Sequence[Any], changed_documents: Mapp
     for number, root in enumerate(roots):
         editor.expand_aliases(root, old_documents[number])
     pieces, copied = [], 0
+    # The sort is stable: texts for one index keep the order in which they were added.
     for start, end, new in sorted(editor.edits, key=lambda edit: edit[:2]):
         pieces += [text[copied:start], new]
         copied = end
@@ -166,11 +167,11 @@ def edited_text(text: str, old_documents: Sequence[Any], changed_documents: Mapp
 
 @dataclass(slots=True)
 class _Node:
-    """A value, and where it is written.
+    """A value, and its position.
 
     Attributes:
         start: the index of its first character.
-        end: the index behind its last character; of a block collection, behind its last value.
+        end: the index after its last character; of a block collection, after its last value.
         column: of its first character, from 0.
         is_block: whether it is a collection without brackets.
         anchor: its anchor, or the anchor that an alias refers to.
@@ -229,9 +230,9 @@ class _Editor:
     """Collects the changes of a text.
 
     Attributes:
-        text: as it is.
-        indents: of what is added.
-        edits: start and end of a span, and its new text; what is put at one index stays in this order.
+        text: the text before.
+        indents: of added lines.
+        edits: start and end of a span, and its new text; texts for one index keep this order.
     """
 
     text: str
@@ -271,7 +272,7 @@ class _Editor:
             self._edit_flow(node, spans, kept, inline(new)[1:-1])
 
     def expand_aliases(self, node: _Node, value: Any) -> None:
-        """Replace each alias of a document whose anchor is gone by the value that it stands for."""
+        """Replace each alias of a document whose anchor is removed by the value of the anchor."""
         nodes = [(inner, inner_value) for inner, inner_value in _walk(node, value) if inner.anchor]
         gone = {inner.anchor for inner, _ in nodes if not inner.is_alias and self._is_gone(inner)}
         for inner, inner_value in nodes:
@@ -287,13 +288,13 @@ class _Editor:
         head, body = behind_key(new_value, parent.column, self.indents) if parent.is_block else (inline(new_value), "")
         if node.is_block and not node.anchor:
             self.edits.append((start, start, f" {head}" if head else ""))
-            if new_value in ({}, []):  # comments between the entries stay
+            if new_value in ({}, []):  # keeps the comments between the entries
                 self._remove_lines(_spans(node))
             else:
                 self.edits.append((self._line(node.start), self._next_line(node.end), body))
         else:
-            is_kept_apart = head and node.start < node.end
-            self.edits.append((node.start, node.end, head) if is_kept_apart else (start, node.end, head and f" {head}"))
+            keeps_spaces = head and node.start < node.end
+            self.edits.append((node.start, node.end, head) if keeps_spaces else (start, node.end, head and f" {head}"))
             self._insert_lines(node.end, body)
 
     def _edit_flow(self, node: _Node, spans: list[tuple[int, int]], keep_flags: list[bool], new_text: str) -> None:
@@ -346,7 +347,7 @@ def _new_keys(old_mapping: Mapping[str, Any], new_mapping: Mapping[str, Any]) ->
 
 
 def _kept(old_list: Sequence[Any], new_list: Sequence[Any]) -> list[bool]:
-    """Return of each entry of a list whether another list has it too."""
+    """Return for each entry of a list whether another list has it too."""
     written = {json.dumps(_former(entry), sort_keys=True) for entry in new_list}
     return [json.dumps(entry, sort_keys=True) in written for entry in old_list]
 

@@ -1,5 +1,5 @@
-"""The engine: from manifests and the service to a plan, and from a plan to what became of it.
+"""The engine: it makes a plan from the manifests and the service, and applies it.
 
-`plan` is the way from the manifests to a plan, on which nothing can write. `compare` turns what is declared and what
-is live into changes and findings; it is pure. `apply` carries them out.
+`plan` makes the plan, with a reader that cannot write. `compare` turns desired and live state into changes and
+findings; it is pure. `apply` carries out the changes.
 """

@@ -82,7 +82,7 @@ def find_absent(
     absent = absent_targets_of(targets, declared_targets, answers)
     # The service refuses a path that the other level has only when it is created: asked before, so that the plan shows
     # it.
-    taken = _ask_others(roster, absent)
+    taken = _ask_other_levels(roster, absent)
     absent = absent_targets_of(targets, declared_targets, answers, taken) if taken else absent
     states = {target: state for target, state in imports.items() if isinstance(state, ImportState)}
     return Existence(
@@ -158,7 +158,7 @@ def omission_remarks(omissions: Mapping[Target, str]) -> Iterator[Remark]:
         )
 
 
-def _ask_others(roster: Roster, absent: Mapping[Identity, AbsentTarget]) -> dict[Identity, Obstacle]:
+def _ask_other_levels(roster: Roster, absent: Mapping[Identity, AbsentTarget]) -> dict[Identity, Obstacle]:
     """Look up whether a group has the path of a project to be created, or the reverse.
 
     The path is free in a group that is to be created itself, and in the namespace of a user, which holds no groups.
@@ -273,6 +273,8 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
     if wanted is None and greatest is None:
         reason = f"the service does not show the visibility of group {namespace.path}"
         return Obstacle(target.address, reason, "declare `visibility`")
+    # GitLab refuses a group that is more visible than its parent, and lowers such a project without a word (deployed
+    # behaviour, sections g 11 and g 15): for a project, only the apply shows it.
     refuses = target.level is Level.GROUP and limited and wanted is not None and greatest is not None
     if refuses and VISIBILITIES.index(wanted) > VISIBILITIES.index(greatest):
         reason = f"the service refuses `{wanted}` in group {namespace.path}, which is {greatest}"
@@ -293,8 +295,8 @@ def _namespace(
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
     match answers.get(parent.identity), absent.get(parent.identity):
-        case ExistingTarget() as there, _:
-            return _in_existing(target, there)
+        case ExistingTarget() as existing_parent, _:
+            return _in_existing(target, existing_parent)
         case _, ToCreate(creation=above, namespace=namespace):
             # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))

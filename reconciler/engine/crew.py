@@ -80,6 +80,8 @@ class Crew(Generic[Task]):
         if self._errors:
             raise self._errors[0]
 
+    # The kernel may hand a signal to another thread, or to this one right before it waits: then nothing would end the
+    # wait.
     def _wait_for_one(self) -> None:
         """Wait until a worker ends."""
         while True:

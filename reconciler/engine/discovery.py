@@ -1,6 +1,7 @@
-"""Discovery: the projects of the groups that sets name, listed page beside page, and read while pages are under way.
+"""Discovery: the lists of the projects of groups that sets name, each read once a run.
 
-Each group is listed once a run. The manifests get the result, and the planner gets the IDs that the lists show.
+Pages are requested in parallel, and listed projects are read while further pages arrive. The manifests get the
+projects, and the planner gets the IDs that the lists show. Begin with `discover_members`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -36,29 +37,32 @@ from reconciler.model.resource import Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress, Reference
 from reconciler.model.targets import Identity, Key, Level, Target
 
+# By default the list has projects of other groups that are shared with this one (deployed behaviour, section 7.8). In
+# the order of IDs, a project that is created while pages are read comes last, and shifts no page.
 QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
-"""Of the list of a group's projects."""
+"""The query of a list of a group's projects."""
 UNARCHIVED = "&archived=false"
 SIMPLE_PARAMETER = "&simple=true"
-"""Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
+"""Requests short records, which lack the switches of features and `archived`: a tenth of the size, half the work."""
 
 Result = TypeVar("Result")
 
 Prepare = Callable[[Mapping[str, tuple[Member, ...]]], Iterable[DesiredTarget]]
-"""Returns what is wanted of some projects, which are given by group; nothing where that is not known for sure."""
+"""Returns the desired state of some projects, which are given by group; empty if it is not known for sure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The projects of groups, and IDs and paths that came along.
+    """The projects of groups, and the IDs and paths that their lists show.
 
     Attributes:
-        groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
+        groups: by group, as the manifests name it: its projects and those of its subgroups, or the obstacle to listing
+            them.
         ids: the numeric ID of each target, by its path in lower case.
-        paths: the full paths of the targets that were asked for by ID.
-        unknown: why the paths of others are unknown.
-        parts: what was read of the projects meanwhile, and what was wanted of it.
-        present_paths: those of groups and projects that have moved, by `Target.identity` with the former path.
+        paths: the full paths of the targets that are declared by ID.
+        unknown: the obstacles to knowing the paths of the others.
+        parts: the parts of projects that were read early, each with the declaration for which it was read.
+        present_paths: the paths of moved groups and projects, by `Target.identity` with the former path.
     """
 
     groups: Mapping[str, tuple[Member, ...] | Obstacle]
@@ -80,8 +84,8 @@ class GroupListing:
     """The facts about the projects of a group that a run needs.
 
     Attributes:
-        archived: whether archived projects are to be among them.
-        switches: the keys of a project's record that tell whether a feature is on.
+        archived: whether archived projects have to be listed too.
+        switches: the keys of a project's record that show whether a feature is on.
     """
 
     archived: bool = False
@@ -101,11 +105,11 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """What may be read of projects while further projects are still listed.
+    """The reading of listed projects while further projects are still being listed.
 
     Attributes:
         kinds: all kinds.
-        prepare: returns what is wanted of projects that were listed.
+        prepare: returns the desired state of listed projects.
     """
 
     kinds: Kinds
@@ -122,10 +126,10 @@ def discover(
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
     Args:
-        groups: what is needed of each, by full path.
+        groups: the needed facts of each group, by full path.
         reader: the service.
-        pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
-        prefetch: what requests that no list needs may read; None to read nothing else.
+        pathless: targets declared by ID whose paths are needed; a record is requested for each that no list shows.
+        prefetch: reads listed projects in requests that no list needs; None to read only lists.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
@@ -156,9 +160,9 @@ def discover(
 
 
 def discover_members(run: Run, roster: Roster) -> Discovery:
-    """List the projects of all groups that the manifests name, of now and then.
+    """List the projects of all groups that the manifests name, at present and in the revision of `--since`.
 
-    Groups that the manifests create are asked for first, since none is listed that does not exist.
+    Groups with `create` are looked up first: a group that does not exist cannot be listed.
     """
     listings = _listings(run)
     pathless = {target for revision in _revisions(run) for target in revision.pathless}
@@ -184,9 +188,9 @@ def with_members(manifests: Manifests, discovery: Discovery) -> Manifests:
 
 
 def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roster: Roster) -> None:
-    """Ask for each project with a document that the list of its group lacks, and that this run does not read.
+    """Read the record of each documented project that the list of its group lacks, and that this run does not read.
 
-    It may have moved: then its document is about a project that the run would plan by its sets alone.
+    Such a project may have moved: then its document is about one that the run would plan by its sets alone.
 
     Args:
         run: the request of the command.
@@ -222,7 +226,7 @@ def with_default_branches(
     to_create: Collection[Identity],
     listed: Collection[Key],
 ) -> tuple[Manifests, DesiredState, Branches]:
-    """Ask for the default branches of the projects to plan that no list shows, and fill them in.
+    """Look up the default branches of the projects to plan that no list shows, and fill them in.
 
     Args:
         manifests: with the members of groups.
@@ -258,7 +262,7 @@ def _revisions(run: Run) -> list[Manifests]:
 
 
 def _listings(run: Run) -> dict[str, GroupListing]:
-    """Return the listing that each group's projects need."""
+    """Return, by group, the facts about its projects that the run needs."""
     groups: dict[str, GroupListing] = {}
     chosen = {*run.scope.selection.sections}
     for revision in _revisions(run):
@@ -276,22 +280,22 @@ def _listings(run: Run) -> dict[str, GroupListing]:
 def _find_groups(
     roster: Roster, groups: Collection[str], creating: Iterable[DesiredTarget], selected: Iterable[DesiredTarget]
 ) -> None:
-    """Ask which groups exist before they are listed, as far as the manifests create them or groups above them.
+    """Look up which groups exist before they are listed, if a manifest creates the group or one above it.
 
-    Of the targets that the manifests create, nothing is asked for above the groups but what is selected.
+    Of the groups above, only those are looked up that the run selects.
     """
     listed = {Target(Level.GROUP, group).identity for group in groups}
     above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
     needed = {target.target.identity for target in selected}
-    around = listed | (above & needed)
-    wanted = (target.target for target in creating if target.target.identity in around)
+    eligible = listed | (above & needed)
+    wanted = (target.target for target in creating if target.target.identity in eligible)
     roster.find(wanted, to_create=needed)
 
 
 def _missing_groups(
     groups: Iterable[str], creating: Iterable[DesiredTarget], roster: Roster
 ) -> dict[str, tuple[()] | Obstacle]:
-    """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
+    """Return the groups that do not exist: without projects if a manifest creates them, else with an obstacle."""
     created = {target.target.identity for target in creating}
     missing: dict[str, tuple[()] | Obstacle] = {}
     for group in groups:
@@ -312,7 +316,7 @@ def _plans_all_selected(run: Run) -> bool:
 
 
 def _prefetch(run: Run, group_paths: Iterable[str]) -> Prefetch | None:
-    """Return the reader of projects while groups are still listed; None where the plan's targets are not known yet."""
+    """Return the early reader of listed projects; None if the targets of the plan are not known yet."""
     if not _plans_all_selected(run):
         return None
     none: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in group_paths}
@@ -330,7 +334,7 @@ def project_numbers(group: Target, reader: Reader) -> list[int]:
     """Return the IDs of the projects of a group that are not archived.
 
     Raises:
-        ServiceError: they cannot be listed.
+        ServiceError: the projects cannot be listed.
     """
     path = f"{group.url}projects"
     members = (_member(entry, path, frozenset()) for entry in reader.pages(f"{path}?{GroupListing().query}"))
@@ -338,13 +342,13 @@ def project_numbers(group: Target, reader: Reader) -> list[int]:
 
 
 class _Lists:
-    """The lists of all groups, each page of them a task; and behind these tasks, readings of what was listed.
+    """The lists of all groups: each page is a task, and the reading of listed projects is queued behind these tasks.
 
-    Once the lists are complete, the readings that have not begun are dropped: the run begins with them.
+    Once the lists are complete, readings that have not begun are dropped: the run itself reads these parts.
 
     Attributes:
-        found: what was listed, by group.
-        parts: what was read meanwhile.
+        found: the projects of each group, or the obstacle to listing them.
+        parts: the parts that were read early.
     """
 
     def __init__(self, groups: Mapping[str, GroupListing], reader: FleetReader, prefetch: Prefetch | None) -> None:
@@ -427,6 +431,7 @@ def _list(
 
     def ask() -> tuple[Member, ...]:
         members = reader.gather(f"{path}?{listing.query}", keep, spread)
+        # A list with archived projects has those too whose deletion is scheduled (deployed behaviour, section 7.6).
         return tuple(member for member in members if not is_scheduled_for_deletion(member.path))
 
     answer = answer_or_error(ask)

@@ -65,7 +65,7 @@ def import_state(project: Target, record: Mapping[str, Json], secrets: Collectio
         return ImportState(obstacle=Obstacle(project.address, words, "delete it and apply again"))
     if status != "finished":
         return ImportState(is_running=status in ("scheduled", "started"))
-    counts = [f"{cleaned(name).replace('_', ' ')} ({left} of {of})" for name, left, of in _omissions(record)]
+    counts = [f"{cleaned(name).replace('_', ' ')} ({lost} of {total})" for name, lost, total in _omissions(record)]
     summary = f"{counted(len(errors), 'error')}: {_first(errors)}" if errors else ""
     return ImportState(omissions="; ".join(filter(None, (_first(counts), summary))))
 

@@ -359,6 +359,7 @@ def look_up_default_branch(target: Target, reader: Reader) -> str | Obstacle:
 def default_branch(record_fields: Mapping[str, Json]) -> str | None:
     """Return the default branch that a project's record shows; in an empty repository, there is no such branch."""
     name = record_fields.get("default_branch")
+    # Thousands of projects share a few names of branches.
     return intern(name) if isinstance(name, str) and name else None
 
 

@@ -84,6 +84,7 @@ def _compared(run: Run, roster: Roster, discovery: Discovery, manifests: Manifes
     live = _read(run, roster, declared, absent)
     run_log.warn(moves(roster.follow_moves()))
     if roster.present_paths != discovery.present_paths:
+        # Only a read shows that a path redirects. Each round knows the moves of the rounds before, so that this ends.
         return _compared(run, roster, *_with_moves(declared, live, roster), run_log)
     live = without_targets(live, declared.desired, kinds, absent_targets(Moment.READ, replace(facts, live=live)))
     absences = find_absences(run, declared, live, roster)

@@ -55,13 +55,13 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """The objects of the inventory that are no longer declared, or that somebody has renamed on the service.
+    """The objects of the inventory that are no longer declared, or that were renamed on the service.
 
     Attributes:
         deletions: the inventory lines of the objects that the plan may delete.
         renames: the inventory lines of the objects that it may rename back.
         recorded: see `LiveState.recorded`.
-        keeping_targets: the targets that keep objects which are no longer declared, in sections that are declared.
+        keeping_targets: the targets that keep objects which are no longer declared, in declared sections.
         remarks: a sentence for each reason to keep objects, and for targets that are gone.
         former: the paths that no manifest declares any more, and that were looked up for their inventory lines.
     """

@@ -142,7 +142,7 @@ class Roster:
     @property
     def existing_ids(self) -> dict[Reference, int]:
         """The numeric IDs of the groups and projects that were found to exist."""
-        there = {place: answer for place, answer in self.answers.items() if isinstance(answer, ExistingTarget)}
+        existing = {place: answer for place, answer in self.answers.items() if isinstance(answer, ExistingTarget)}
         paths = self.present_paths
         moved = {
             Reference(target.level, paths[target.identity].casefold()): move.number
@@ -150,7 +150,7 @@ class Roster:
             if target.identity in paths
         }
         return moved | {
-            Reference(level, str(path)): answer.id for (level, path), answer in there.items() if not answer.personal
+            Reference(level, str(path)): answer.id for (level, path), answer in existing.items() if not answer.personal
         }
 
     @property

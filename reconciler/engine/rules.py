@@ -1,7 +1,7 @@
 """The rules: each reason not to read, plan or change a declaration. Begin with `RULES` and `find_obstacles`.
 
 A rule is a row of one table. A rule that needs records asks the roster for those of all targets at once, side by side.
-Then it judges each target by itself, by all that is known, and asks for nothing.
+Then it judges each target by the known facts, without a further request.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +119,7 @@ def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> t
     for rule in RULES:
         if rule.moment is not moment or rule.absent or (checking and not rule.checked):
             continue
-        # A rule asks for nothing where an earlier one has found an obstacle.
+        # Rule by rule: where an earlier one has found an obstacle, a later one needs no request.
         facts = rule.look_up(facts)
         obstacles = (obstacle for target in facts.targets for obstacle in rule.obstacles(target, facts))
         facts = replace(facts, obstacles=(*facts.obstacles, *obstacles))
@@ -220,8 +220,8 @@ def _is_refused(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
 
 
 def _has_moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
-    is_told = declared.target.identity in facts.live.absent
-    if declared.target in facts.roster.moves and not is_told and not facts.live.unread(*declared.sections):
+    is_absent = declared.target.identity in facts.live.absent
+    if declared.target in facts.roster.moves and not is_absent and not facts.live.unread(*declared.sections):
         yield from _moved(declared, facts)
 
 

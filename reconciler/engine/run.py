@@ -68,8 +68,8 @@ class Run:
         kinds: all kinds.
         manifests: as they were read; sets are expanded later, once their groups are listed.
         past: the revision of `--since`; None without the option.
-        scope: which part of them is planned.
-        inventory: the list of applied objects.
+        scope: the part of the manifests that is planned.
+        inventory: the objects that applies have recorded.
         inputs: the sources of the manifests.
         progress: counts the targets that are read.
         api_url: of the service, to check if no target is found; empty to skip the check.

@@ -27,7 +27,7 @@ class Since:
         changed: the targets whose declaration differs; None if every target may differ.
         past: the revision, with all sets applied; None without one.
         remarks: sentences of the plan about the comparison.
-        warnings: about the revision.
+        warnings: about the manifests of the revision.
     """
 
     changed: frozenset[Target] | None = None
@@ -39,8 +39,8 @@ class Since:
 def changed_since(run: Run, manifests: Manifests, discovery: Discovery) -> Since:
     """Compare the manifests with the revision or with the inventory, if the run plans only changed targets.
 
-    Nothing is deleted because only a revision declares it: the plan says what stays for want of an inventory. Without
-    one, everything has changed since the last apply.
+    Without an inventory, an object that only the revision declares is not deleted: a remark of the plan says so. Every
+    target counts as changed since the last apply then.
 
     Args:
         run: the request of the command.

@@ -1,8 +1,8 @@
 """The source of each difference, by the revision of `--since` and the inventory. Makes no request. See `with_sources`.
 
-A difference is not of the change if the manifests of the revision differ from the same live state just as well. Of such
-differences the inventory knows whether the target was applied as declared: then somebody has changed the service since.
-If it was applied as something else, the manifests of that apply tell which differences were there already.
+A difference that the manifests of the revision would not make is of the `change`. Of any other, the inventory shows
+whether the target was applied as declared: then the `service` was changed since. If not, the manifests of the last
+apply are compared with the same live state: a difference that they make too is of the service, any other is `pending`.
 """
 
 from collections import defaultdict
@@ -114,16 +114,16 @@ def _covers(wider_change: Change, change: Change) -> bool:
     """Return whether another change to the same object includes everything that a change does."""
     match wider_change, change:
         case (Create(), Create()):
-            return _holds(wider_change.after, change.after)
+            return _includes(wider_change.after, change.after)
         case (Update(), Update()):
             same = wider_change.renamed_from == change.renamed_from and wider_change.read.id == change.read.id
-            return same and _holds(wider_change.after, change.after)
+            return same and _includes(wider_change.after, change.after)
         case (Delete(), Delete()):
             return wider_change.read.id == change.read.id
     return False
 
 
-def _holds(actual_fields: Mapping[str, object], expected_fields: Mapping[str, object]) -> bool:
+def _includes(actual_fields: Mapping[str, object], expected_fields: Mapping[str, object]) -> bool:
     return all(actual_fields.get(name, UNDECLARED_VALUE) == value for name, value in expected_fields.items())
 
 

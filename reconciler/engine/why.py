@@ -38,7 +38,7 @@ FOR_ADMINISTRATORS = "keys/0"
 """A record that never exists, and that only administrators may ask for: 404 for them, 403 for everybody else."""
 
 
-# 404 counts as a refusal: the service answers so for what the token may not see.
+# 404 counts as a refusal: GitLab hides the existence of objects that a token may not see.
 REFUSALS = frozenset({403, 404})
 
 MIN_TARGETS_OF_CAUSE = 3
@@ -76,7 +76,7 @@ class ProjectRecord:
     Attributes:
         role: of the caller, as the service counts; None if unknown.
         inherited: whether that role comes from the groups above alone.
-        archived: whether it is; None if unknown.
+        archived: whether the project is archived; None if unknown.
         off: the record's keys of features that are switched off.
         nested: whether a group has a group above it; None if unknown.
     """

@@ -1,7 +1,7 @@
-"""The kinds of settings: ours, one module each in this folder, and those that installed packages add.
+"""The kinds of settings: ours, one module each in this folder, and those of installed packages.
 
-Each module has, in this order: its model, what its endpoints do unlike others, its endpoints, and `KIND`. A package
-names its kinds in the entry point group `reconciler.kinds`.
+Each module has, in this order: its model, what its endpoints do unlike others, its endpoints, and `KIND`, with which a
+reader begins. A package names its kinds in the entry point group `reconciler.kinds`.
 """
 
 from functools import cache

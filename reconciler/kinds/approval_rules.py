@@ -57,7 +57,7 @@ EVENT_BRANCHES = {"all branches": "any", "all protected branches": "protected"}
 
 
 def _as_names(raw: object) -> object:
-    """Names are a set, in the order of the alphabet; those of users and groups ignore case."""
+    """Return names as a set, in the order of the alphabet; names of users and groups ignore case."""
     if not isinstance(raw, list | tuple):
         return raw
     for name in raw:
@@ -163,7 +163,7 @@ def name_error(name: Key) -> str | None:
 
 
 def rules(name: Key, wanted: Resource, is_new: bool) -> Iterator[tuple[str, str]]:
-    """Yield the fields that contradict a name: the rule for any approver names nobody, any other one somebody."""
+    """Yield the fields that contradict a name: the rule for any approver names nobody, all others name somebody."""
     lists = [wanted.users, wanted.groups] if isinstance(wanted, ApprovalRule) else []
     if name == ANY:
         for field in ("users", "groups"):
@@ -203,7 +203,7 @@ def flaw(name: Key, fields: Mapping[str, Json], record: LiveRecord | None) -> st
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one rule. The one for any approver has no list of approvers, and any name."""
+    """Read a rule. The rule for any approver has no list of approvers, and any name."""
     branches = "protected" if entry[PROTECTED] else entry["branches"] or "any"
     shown = {"approvals_required": entry["approvals_required"], "branches": branches}
     names: tuple[Key, ...] = (ANY,)
@@ -233,7 +233,7 @@ def create(new: New) -> Requests:
 
 
 def update(old: Existing) -> Requests:
-    """Lists are replaced as a whole, but for groups that the token cannot see."""
+    """Return the request: lists are replaced as a whole, except for groups that the token cannot see."""
     return (old.send(_branches(old.fields) | old.new_name),)
 
 
@@ -267,7 +267,7 @@ RULES = Collection(
     decode=decode,
     listing=Listing(complete=complete),
     # GitLab has no unique index for regular rules: of 6 POSTs at once, 1 to 6 succeeded (18.9).
-    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules),
+    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules, exchangeable=True),
     writes=Writes(create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}),
     relations=Relations(
         named={

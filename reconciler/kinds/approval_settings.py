@@ -90,7 +90,7 @@ class ApprovalSettings(Resource):
 
     @classmethod
     def is_moot(cls, name: str, live_fields: Mapping[str, Json]) -> bool:
-        """On a push, all approvals are removed, so that a choice among them makes no difference."""
+        """Return whether a choice makes no difference, since all approvals are removed on a push."""
         return name == "selective_code_owner_removals" and live_fields.get(RETAIN) is False
 
     def warnings(self) -> Iterator[tuple[str, str]]:
@@ -138,7 +138,7 @@ REQUIRABLE = ("require_reauthentication_to_approve",)
 def decode(target: Target, answer: Json) -> LiveRecord:
     """Read the entries: each has a value, and may be locked by a group or the instance.
 
-    Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
+    Older servers lack some entries, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
     """
     entries = {name: answer[name] for name in FIELDS if name in answer}
     if not entries:
@@ -160,7 +160,7 @@ UNLOCK = "unlock it there or leave the field out"
 
 
 def _locker(target: Target, inherited_from: object) -> str:
-    """Name what has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
+    """Return what has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
     if inherited_from != "group":
         return f"the {inherited_from or 'instance'}"
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
@@ -214,7 +214,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The effective values; settings that the groups of the state lock are locked there too."""
+    """Return the effective values; a setting that a group of the state locks is locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
 
 

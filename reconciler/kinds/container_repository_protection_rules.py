@@ -92,18 +92,18 @@ def pattern_warning(target: Target, pattern: Key) -> str | None:
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one rule: a level that is not set is null, empty or missing."""
+    """Read a rule: a level that is not set is null, empty or missing."""
     rule, unknown = recognized(ProtectionRule, {name: entry.get(name) or None for name in LEVEL_FIELDS})
     return LiveRecord(rule, unknown=unknown)
 
 
 def update(old: Existing) -> Requests:
-    """An update removes a level with an empty string."""
+    """Return the request; it removes a level with an empty string."""
     return (old.send(old.new_name | {name: level or "" for name, level in old.fields.items()}),)
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """Another rule whose pattern matches the same repositories still holds."""
+    """Yield the losses, with a condition: another rule whose pattern matches the repositories still protects them."""
     for verb, field in zip(("pushing", "deleting"), LEVEL_FIELDS, strict=True):
         level = getattr(old.found.resource, field, None)
         if level is not None:

@@ -77,7 +77,7 @@ def pattern_warning(_target: Target, pattern: Key) -> str | None:
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """Another rule whose pattern matches the same tags still holds."""
+    """Yield the losses, with a condition: another rule whose pattern matches the same tags still protects them."""
     for verb, field in zip(("pushing", "deleting"), LEVEL_FIELDS, strict=True):
         level = getattr(old.found.resource, field)
         yield f"{verb} no longer takes the role {level}, unless another rule says so"

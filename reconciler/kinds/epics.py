@@ -45,7 +45,7 @@ def _without_quick_actions(text: str | None) -> str | None:
 
 
 def _as_labels(raw: object) -> object:
-    """Labels are a set: in the order of the alphabet, each once, without blanks around them."""
+    """Return labels as a set: in the order of the alphabet, each once, without blanks around their names."""
     if not isinstance(raw, list | tuple):
         return raw
     others = [name for name in raw if not isinstance(name, str)]
@@ -145,7 +145,7 @@ def complete(reading: Reading) -> Json:
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one epic. Dates are compared where they are fixed; by the specification, only editors see which are."""
+    """Read an epic. Dates are compared if they are fixed; by the specification, only editors see which dates are."""
     shown = {name: entry[name] for name in ("labels", "confidential", "state") if name in entry}
     shown |= {"description": entry.get("description"), "parent": entry.get("parent_id")}
     read_only = {name: NOT_HERE for name in ("labels", "confidential", "state") if name not in entry}
@@ -169,7 +169,7 @@ def is_hidden(epic: Resource) -> bool:
 
 
 def create(new: New) -> Requests:
-    """Dates are sent with the flags that fix them, and the parent by its ID."""
+    """Return the request: dates are sent with the flags that fix them, and the parent by its ID."""
     fields = _with_labels(new.fields)
     for name in DATES:
         if name in fields:
@@ -180,7 +180,10 @@ def create(new: New) -> Requests:
 
 
 def update(old: Existing) -> Requests:
-    """Both dates are sent where one changes; a parent is removed by a request of its own, since null is an error."""
+    """Return the requests: both dates if one changes.
+
+    A parent is removed by a request of its own, since null is an error.
+    """
     changed = _with_labels(old.fields)
     requests = []
     if not changed.keys().isdisjoint(DATES):
@@ -205,7 +208,7 @@ def _with_labels(fields: dict[str, Json]) -> dict[str, Json]:
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """The list shows the children in the same group, and no issues."""
+    """Yield the losses; the list shows the children in the same group, and no issues."""
     yield "its issues and child epics lose it, and its comments are deleted"
     children = old.siblings.below.get(("parent", old.part.identity(old.found.names[0])), 0)
     if children:
@@ -221,7 +224,7 @@ EPICS = Collection(
     page="-/epics/{iid}",
     # By default the list has the epics of subgroups too, and an order without a tie-break.
     listing=Listing(query="include_descendant_groups=false&order_by=created_at&sort=asc", complete=complete),
-    names=Names(unique=False, canonical=stripped),
+    names=Names(unique=False, canonical=stripped, exchangeable=True),
     writes=Writes(create=create, update=update, events={"opened": "reopen", "closed": "close"}),
     deletion=Deletion(lost="its issues, comments and children"),
     relations=Relations(
@@ -235,7 +238,7 @@ EPICS = Collection(
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The epics with their numbers in paths, and the labels that they have."""
+    """Return the epics with their numbers in paths, and with their labels."""
     records = read.parts.get("epics", ())
     ids = {record.names[0]: record.id for record in records}
     epics = []

@@ -47,13 +47,13 @@ class ClientKey(Resource):
 
 
 def split(client_keys: ClientKeys, prune: bool) -> Mapping[str, Wanted]:
-    """Each key is known by its place among all keys by age, the oldest being 1."""
+    """Return the keys by their places: a key is known by its place among all keys by age, the oldest being 1."""
     declared = prune or "count" in client_keys.model_fields_set
     return {"keys": {str(place): ClientKey() for place in range(1, client_keys.count + 1)}} if declared else {}
 
 
 def complete(reading: Reading) -> Json:
-    """Give each key its place."""
+    """Return the keys with their places."""
     keys = sorted(reading.answer, key=lambda entry: entry["id"])
     return [{**entry, "place": str(place)} for place, entry in enumerate(keys, start=1)]
 
@@ -75,12 +75,12 @@ def join(names_by_part: Mapping[str, list[Key]]) -> Mapping[str, Json]:
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The keys by ID; their values are made up anew."""
+    """Return the keys by ID; their values are made up anew."""
     return {"error_tracking_client_keys": [{"id": number} for number in read.numbers("keys")]}
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The service does not show the applications that use a key."""
+    """Yield the loss; the applications that use the key are not named, since the service does not show them."""
     yield "applications that report errors to its address are refused, and the address cannot be restored"
 
 

@@ -88,7 +88,7 @@ ALLOWED = Allowed()
 
 
 def split(token_scope: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
-    """Only declared parts are wanted; an empty section that is pruned declares both lists to be empty."""
+    """Return the declared parts; an empty section that is pruned declares both lists to be empty."""
     parts: dict[str, Wanted] = {}
     declared = token_scope.model_fields_set or ({"projects", "groups"} if prune else set())
     if "enabled" in declared:
@@ -101,13 +101,13 @@ def split(token_scope: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
 
 
 def decode_project(entry: Json) -> LiveRecord:
-    """Read one entry, which may be the project itself."""
+    """Read an entry, which may be the project itself."""
     path = entry.get("path_with_namespace")
     return LiveRecord(ALLOWED, names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
 
 
 def decode_group(entry: Json) -> LiveRecord:
-    """Read one entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
+    """Read an entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
     address = entry.get("web_url")
     _, separator, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
     return LiveRecord(ALLOWED, names=(unquote(path), entry["id"]) if separator else (entry["id"],))
@@ -123,18 +123,18 @@ def entry_error(name: Key) -> str | None:
 
 
 def project_warning(target: Target, name: Key) -> str | None:
-    """A project's own entry can be neither added nor removed."""
+    """Return a warning about a project's own entry, which can be neither added nor removed."""
     itself = Target(Level.PROJECT, name).identity == target.identity
     return "a project may always reach itself: leave this entry out" if itself else None
 
 
 def project_losses(_old: Existing) -> Iterator[str]:
-    """The other list, and the switch, may still let the jobs in."""
+    """Yield the loss, with a condition: the other list, and the switch, may still let the jobs in."""
     yield "its CI jobs lose access with their job token, unless the limit is off or one of its groups is allowlisted"
 
 
 def group_losses(_old: Existing) -> Iterator[str]:
-    """As for a project."""
+    """Yield the loss, with the condition of a project's entry."""
     yield (
         "the CI jobs of all its projects lose access with their job token, unless the limit is off or another entry "
         "allows them"
@@ -190,7 +190,7 @@ def trace(event: AuditEvent) -> Iterator[Traced]:
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
+    """Return the switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
     return {
         "instance": {"enforce_job_token_allowlist": False},
         "job_token_scope": {

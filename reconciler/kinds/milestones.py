@@ -78,7 +78,7 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The list does not show the issues and merge requests of a milestone."""
+    """Yield the loss without numbers: the list does not show the issues and merge requests of a milestone."""
     yield "its issues and merge requests lose it; the service does not report how many these are"
 
 
@@ -99,7 +99,10 @@ class _Tree:
         return self._path(entry).casefold() == self._home
 
     def holder(self, entry: Json) -> Holder | None:
-        """Return the owner of another milestone; None for a project that is only shared with the group."""
+        """Return the owner of a milestone that the group does not own.
+
+        None for a project that is only shared with the group.
+        """
         if entry.get("group_id") is not None:
             path = self._path(entry)
             return Holder(f"group {path}", is_below=self._is_inside(path))
@@ -138,7 +141,7 @@ def shown_path(entry: Json) -> str:
 def complete(reading: Reading) -> Json:
     """Mark the owners of milestones with a wanted title that the group does not own, and remove all others.
 
-    The list holds the milestones of the groups above, and of all groups and projects below; also of projects that are
+    The list has the milestones of the groups above, and of all groups and projects below; also of projects that are
     only shared with one of these, which may have any title (deployed behaviour, section 12 j).
     """
     if reading.target.level is not Level.GROUP:
@@ -148,8 +151,10 @@ def complete(reading: Reading) -> Json:
     wanted = {stripped(str(name)) for name, fields in reading.wanted.items() if fields is not None}
     wanted.difference_update(entry["title"] for entry in own)
     others = [entry for entry in reading.answer if entry["title"] in wanted and not tree.is_own(entry)]
-    held = ((entry, tree.holder(entry)) for entry in others)
-    return [{**entry, HOLDER: None} for entry in own] + [{**entry, HOLDER: holder} for entry, holder in held if holder]
+    holders = ((entry, tree.holder(entry)) for entry in others)
+    return [{**entry, HOLDER: None} for entry in own] + [
+        {**entry, HOLDER: holder} for entry, holder in holders if holder
+    ]
 
 
 def holder(entry: Json) -> Holder | None:
@@ -190,7 +195,7 @@ MILESTONES = Collection(
         unique_below=True,
     ),
     # GitLab checks titles without a unique index: of 8 POSTs at once, 3 to 7 succeeded (18.9).
-    names=Names(canonical=stripped),
+    names=Names(canonical=stripped, exchangeable=True),
     writes=Writes(
         update=update,
         # A POST takes no state: a milestone that is created closed takes a second request.

@@ -46,7 +46,7 @@ ON_BY_DEFAULT = frozenset({"failed_pipeline", "fixed_pipeline", "moved_project"}
 
 
 def _effective(switches: dict[EventName, bool | None]) -> dict[EventName, bool]:
-    """Null is the service's default: on for a few events, off for the rest."""
+    """Return switches without nulls, which are the service's defaults: on for a few events, off for all others."""
     return {name: name in ON_BY_DEFAULT if value is None else value for name, value in switches.items()}
 
 
@@ -175,7 +175,7 @@ SETTINGS = Singleton(
 
 
 def to_sandbox(read: ReadSection) -> Mapping[str, Json]:
-    """The settings of the user, or of the user in a group or project. The shown events decide the dialect."""
+    """Return the settings of the user, or of the user in a group or project. The shown events decide the dialect."""
     settings = read.fields("notification_settings")
     events = settings.get("events", {})
     instance = {"instance": {"dialect": "deployed" if "new_release" in events else "spec"}} if events else {}

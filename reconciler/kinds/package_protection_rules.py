@@ -94,7 +94,7 @@ def name_error(name: Key) -> str | None:
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one rule. A level to delete that is shown as null may be hidden: it is compared with nothing."""
+    """Read a rule. A level to delete that is shown as null may be hidden: it is compared with nothing."""
     shown = {PUSH: entry.get(PUSH) or None}
     hidden = entry.get(DELETE) is None
     rule, unknown = recognized(PackageProtectionRule, shown if hidden else {**shown, DELETE: entry[DELETE]})
@@ -102,17 +102,17 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def create(new: New) -> Requests:
-    """A creation says pattern and type."""
+    """Return the request, which has pattern and type in place of the name."""
     return (new.post(key_of(new.name) | new.fields),)
 
 
 def update(old: Existing) -> Requests:
-    """An update changes pattern and type in place."""
+    """Return the request, which changes pattern and type in place."""
     return (old.send((key_of(old.name) if old.new_name else {}) | old.fields),)
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """Another rule whose pattern matches the same packages still holds."""
+    """Yield the losses, with a condition: another rule whose pattern matches the same packages still protects them."""
     for verb, field in (("pushing", PUSH), ("deleting", DELETE)):
         level = getattr(old.found.resource, field)
         if level is not None:

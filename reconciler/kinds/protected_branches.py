@@ -106,7 +106,7 @@ SHORTEST_WORD = 3
 
 
 def decode(entry: Json) -> LiveRecord:
-    """Read one rule. One that the service has made has no entry for the Maintainers, who all may change it."""
+    """Read a rule. A rule that the service has made has no entry for the Maintainers, who all may change it."""
     shown = {name: entry[name] for name in ProtectedBranch.model_fields if name in entry}
     if not shown:
         raise KeyError("allow_force_push")
@@ -183,7 +183,7 @@ def _read_list(value: Json) -> Json:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """Another rule that matches the same branches still holds."""
+    """Yield the loss, with a condition: another rule that matches the same branches still protects them."""
     yield "branches that match no other rule are open to every Developer, force pushes and deletions included"
 
 
@@ -193,7 +193,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def together(fields_of_rules: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
-    """Return the rule that several rules are for a branch: the most permissive one decides, but for code owners.
+    """Return the rule that several rules are for a branch: the most permissive of them decides, but for code owners.
 
     Who may push may merge, and rewrite the history where any of the rules allows that.
     """

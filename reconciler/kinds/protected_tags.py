@@ -38,7 +38,7 @@ class ProtectedTag(Item):
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """Another rule that matches the same tags still holds."""
+    """Yield the loss, with a condition: another rule that matches the same tags still protects them."""
     yield "every Developer may create, and every Maintainer delete, tags that match no other rule"
 
 

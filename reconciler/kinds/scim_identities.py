@@ -24,7 +24,7 @@ class Identity(Item):
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """An identity links a user to the identity provider."""
+    """Yield the loss: an identity links a user to the identity provider."""
     yield f"the identity provider no longer manages the user with ID {old.found.id}; only it can link the user again"
 
 

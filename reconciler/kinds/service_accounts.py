@@ -60,7 +60,10 @@ def key_error(name: Key) -> str | None:
 
 
 def complete(reading: Reading) -> Json:
-    """An address that waits for its confirmation is the address: writing it again would mail it again."""
+    """Return the accounts.
+
+    An address that waits for its confirmation is the address, or else it would be mailed again.
+    """
     addresses = {
         name.casefold(): fields["email"] for name, fields in reading.wanted.items() if "email" in (fields or ())
     }
@@ -81,7 +84,7 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def losses(_old: Existing) -> Iterator[str]:
-    """The list does not show what an account owns (deployed behaviour, section a)."""
+    """Yield the losses in general: the list does not show what an account owns (deployed behaviour, section a)."""
     yield "its tokens stop working, its memberships end, and its contributions move to the ghost user"
 
 

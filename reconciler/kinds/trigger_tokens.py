@@ -26,12 +26,15 @@ class TriggerToken(Rotated):
 
 
 def secret_is_complete(token: str) -> bool:
-    """Return whether this is a whole token, and not the four characters that others see (spec section 8)."""
+    """Return whether this is a whole token, and not the four characters that other users see (spec section 8)."""
     return len(token) > 4
 
 
 def losses(old: Existing) -> Iterator[str]:
-    """A token counts as used when a pipeline was started with it. A null may also be a token never used."""
+    """Yield the losses. A token counts as used when a pipeline was started with it.
+
+    A null may be a token never used.
+    """
     record = old.found
     yield f"last used {record.last_used[:10]}" if record.last_used else "no use of it is recorded"
     if not record.ours:
@@ -46,7 +49,7 @@ TOKENS = Collection(
     suffix="triggers",
     key="description",
     # A description is no key for GitLab: each POST, a repeated one too, makes one more token.
-    names=Names(unique=False),
+    names=Names(unique=False, exchangeable=True),
     deletion=Deletion(lost="its former value"),
     access=Access(secret="token", is_complete=secret_is_complete),  # noqa: S106 - the name of a field
     losses=losses,

@@ -1,6 +1,7 @@
-"""Files to the desired state: found, rendered, read, merged and checked, with each error at its place.
+"""Read manifests: files are found, rendered, read, merged and checked, and become the desired state.
 
-What is offered here is imported when it is asked for: to read plain YAML takes no model of any kind.
+Begin with `read_manifests`, which returns `Manifests`. The names of this package are imported on their first use:
+reading plain YAML loads no model of any kind.
 """
 
 from importlib import import_module
@@ -22,11 +23,11 @@ __all__ = [
 ]
 
 HOMES = {"Member": "project_sets", "UnlistedSet": "project_sets", "is_manifest": "sources"}
-"""The modules of what does not come from `manifests`."""
+"""The modules of the names that `manifests.manifests` does not define."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is offered."""
+    """Import a name of this package on its first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{HOMES.get(name, 'manifests')}"), name)

@@ -1,4 +1,7 @@
-"""Checks of documents against one another: a path is a group or a project, and no target is created twice."""
+"""Check documents against one another: a path is a group or a project, and no target is created twice.
+
+`merge_manifests` calls `check_together` once all targets are merged.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -18,14 +21,14 @@ from reconciler.model.state import Section
 from reconciler.model.targets import Level
 
 PathLevels = Mapping[str, tuple[Level, Document, Steps, str]]
-"""By path in lower case, whether it is a group or a project: no path is both. And the place that shows it.
+"""For each path in lower case: its level, and the document and the steps that show the level; no path is both.
 
-That is a place of the path itself, or of a project inside, which is named; the name is empty otherwise.
+The last value is the project whose path implies the group; it is empty where a document names the path itself.
 """
 
 
 def check_together(index: Index, merged_targets: Collection[MergedTarget], diagnostics: Diagnostics) -> None:
-    """Check the documents, and the targets that they come to, against one another."""
+    """Check documents, and the targets that are merged from them, against one another."""
     levels = _path_levels(index, diagnostics)
     creating = [(each.target, each.creation, each.document) for each in index.targets.values() if each.creation]
     for document, diagnostic in chain(too_visible(creating), namesakes(creating)) if creating else ():
@@ -82,11 +85,11 @@ def _misplaced_references(stack: Stack, levels: PathLevels) -> Iterator[Diagnost
 def _with_groups(merged: MergedTarget, merged_groups: Mapping[str, MergedTarget]) -> Iterator[Diagnostic]:
     """Yield advice about the sections of a project, as far as the declared groups above it declare these too.
 
-    Sections that have errors are left out: these may have any shape.
+    Sections with errors are skipped, since their values may have any type.
 
     Args:
-        merged: what is declared of the project.
-        merged_groups: what is declared of groups, by path in lower case.
+        merged: the project.
+        merged_groups: the declared groups, by path in lower case.
     """
     above = [merged_groups[path] for path in merged.desired.target.groups_above if path in merged_groups]
     for section, group in product(merged.desired.sections, above):
@@ -125,7 +128,7 @@ def _place(stack: Stack, *steps: str) -> str:
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:
-    """Return an error if a path used at a level is known to be of another."""
+    """Return the error if a path that is used as a group is known as a project, or the reverse; else None."""
     known, document, steps, inside = levels.get(path.casefold(), (level, None, (), ""))
     if known is level or document is None:
         return None

@@ -1,4 +1,8 @@
-"""`create` in documents: checked, with placeholders filled in, as what is created where the target does not exist."""
+"""Check `create` in documents, fill in its placeholders, and return it as a `Creation`.
+
+`declared` calls `read_creation` for each document; `consistency` compares the creations of all documents. A target that
+exists already is never changed by its creation.
+"""
 
 import hashlib
 import os
@@ -25,6 +29,7 @@ TOKEN_ENV_KEY = "token_env"  # noqa: S105 - the key of a variable's name
 IMPORT = "import"
 FROM_ARCHIVE = "from_archive"
 ARCHIVE_SUFFIX = ".gz"
+# GitLab 18.9 refuses a group whose path has one character.
 SHORTEST_GROUP = 2
 
 SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
@@ -47,8 +52,8 @@ def _digest(file: Path) -> str:
     """Return the SHA-256 (hex) of an archive, read in pieces.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a file.
+        OSError: the archive cannot be read.
+        ValueError: the path is not that of a file.
     """
     status = file.stat()
     if not S_ISREG(status.st_mode):
@@ -56,6 +61,8 @@ def _digest(file: Path) -> str:
     return _digest_of(file, status.st_mtime_ns, status.st_size, status.st_ino)
 
 
+# The time of the last change, the size and the inode are in the key of the cache: an archive that changes during a run
+# gets a new digest.
 @lru_cache(maxsize=256)
 def _digest_of(file: Path, *_version: int) -> str:
     with file.open("rb") as opened:
@@ -67,9 +74,9 @@ class Surroundings:
     """The files and secrets beside the manifests, against which `create` is checked.
 
     Attributes:
-        prefix: what the paths of the manifests begin with that is no part of them.
+        prefix: the beginning of the manifests' paths that is no folder, such as the name of a revision.
         digest: returns the SHA-256 (hex) of an archive, given its path from the working directory; see `_digest`.
-        secrets: our own, which no other service gets.
+        secrets: returns the secrets of reconciler, which must not be sent to another service.
     """
 
     prefix: str = ""
@@ -87,14 +94,14 @@ def read_creation(
     problems: Collection[Diagnostic],
     surroundings: Surroundings,
 ) -> tuple[Creation | None, list[Diagnostic]]:
-    """Return the creation of a document, None if it has errors; and its errors, as far as values have the right form.
+    """Return the creation of a document, None if `create` has errors; and the errors of values of the right form.
 
     Args:
         document: the document.
-        level: of its target.
-        create: what it says; None if that has not the right form.
-        problems: what is wrong with the form of the document.
-        surroundings: what it refers to.
+        level: the level of its target.
+        create: the validated `create`; None if its form is wrong.
+        problems: the errors of form in the document.
+        surroundings: the files and secrets that `create` refers to.
     """
     path = _mapping(document.value.get("metadata")).get("path")
     places = {(each.steps, each.at_key) for each in problems}
@@ -144,12 +151,13 @@ Creations = Mapping[Identity, Creation]
 
 
 def too_visible(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
-    """Yield the documents of targets that would be more visible than their groups, where documents create both."""
+    """Yield advice for the documents of targets that are created with a higher visibility than their group."""
     creations = {target.identity: creation for target, creation, _ in creating}
     for target, creation, document in creating:
         group = Target(Level.GROUP, target.parent)
         wanted, group_visibility = creation.visibility, _visibility(group, creations)
         if wanted and group_visibility and VISIBILITIES.index(wanted) > VISIBILITIES.index(group_visibility):
+            # GitLab 18.9 answers 400 for the group; it creates the project, silently with a lower visibility.
             outcome = "refuses" if target.level is Level.GROUP else "lowers"
             where = f"which is created {group_visibility} ({creations[group.identity].origin})"
             message = f"the service {outcome} `{wanted}` in {group}, {where}"
@@ -159,8 +167,8 @@ def too_visible(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterat
 def namesakes(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
     """Yield the documents that would create a second group or project of one name in one namespace, each with an error.
 
-    The service refuses it, in any spelling of the namespace's path; names that differ in case are different. At the top
-    level, and between a group and a project, names may be equal.
+    The service refuses the second one, in whatever case the path of the namespace is written. Names that differ in case
+    count as different. Names may be equal at the top level, and between a group and a project.
     """
     first: dict[tuple[Level, str, str], tuple[Target, Document]] = {}
     for target, creation, document in creating:
@@ -174,12 +182,12 @@ def namesakes(creating: Sequence[tuple[Target, Creation, Document]]) -> Iterator
 
 
 def _steps_to_name(document: Document) -> Steps:
-    """Return the steps to what names a creation: the last part of the path where the name is left out."""
+    """Return the steps to the value that names a creation: `create.name`, or else the path, which ends in the name."""
     return (CREATE_KEY, "name") if "name" in document.value[CREATE_KEY] else ("metadata", "path")
 
 
 def _visibility(group: Target, creations_by_target: Creations) -> Visibility | None:
-    """Return the visibility that a group is created with; None if documents do not say."""
+    """Return the visibility that a group is created with; None if no document creates it, or an archive decides."""
     creation = creations_by_target.get(group.identity)
     if creation is None or creation.visibility or creation.archive:
         return creation.visibility if creation else None
@@ -201,7 +209,10 @@ def as_written(creation: Creation, slug: str) -> dict[str, Any]:
 
 
 def unordered(creation: Creation) -> dict[str, Any]:
-    """Return all by which one creation differs from another, wherever an archive lies: see `DesiredState.digest`."""
+    """Return the values that distinguish creations, for `DesiredState.digest`.
+
+    Of an archive, that is the content and not the path.
+    """
     source = creation.source
     return {
         "name": creation.name,
@@ -218,7 +229,7 @@ def _name_error(name: str) -> str:
 
 
 def _path_errors(target: Target, slug: str) -> Iterator[str]:
-    """Yield the reasons for which the service would create nothing of that path."""
+    """Yield the reasons for which the service refuses a path."""
     if target.level is Level.GROUP and len(slug) < SHORTEST_GROUP:
         yield f"the path of a group needs at least {SHORTEST_GROUP} characters: `{slug}`"
     elif (INNER_WORDS if "/" in str(target.ref) else TOP_LEVEL_WORDS).fullmatch(slug.casefold()):
@@ -231,7 +242,7 @@ def _path_errors(target: Target, slug: str) -> Iterator[str]:
 
 
 def _read_archive(document: Document, written: str, surroundings: Surroundings) -> tuple[Archive | None, str]:
-    """Return an archive and no text, or None and why it cannot be used."""
+    """Return the archive and an empty text, or None and the reason for which the archive cannot be used."""
     if Path(written).is_absolute():
         return None, "must be a path from the folder of this file, not an absolute one"
     if not written.endswith(ARCHIVE_SUFFIX):
@@ -249,7 +260,7 @@ def _read_archive(document: Document, written: str, surroundings: Surroundings) 
 
 
 def _fields(source: str) -> Mapping[str, Any]:
-    """Return the fields of a source by their keys; none of a source that does not exist."""
+    """Return the fields of a source by their keys; empty for an unknown source."""
     known = ImportSource.model_fields.get(source)
     model: Any = known and known.annotation
     return model.model_fields if model else {}
@@ -290,6 +301,7 @@ def _source_errors(source: str, written_source: Mapping[str, Any], surroundings:
 
 
 def _token_errors(variable: str, surroundings: Surroundings) -> Iterator[Diagnostic]:
+    # A token that is pasted in place of a variable's name may be a valid name too.
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN_ENV_KEY,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), surroundings.secrets()):

@@ -1,6 +1,6 @@
-"""What a document declares: a target, a set, or a profile, as far as its form is right.
+"""Turn one document into a layer: a target, a set, or a profile, without the parts that have errors of form.
 
-Its spec is read as a layer: sections, what it prunes and leaves alone, and its placeholders.
+Begin with `declare`. The layer has the sections of the document's spec, `prune`, `unmanaged`, and the placeholders.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ from reconciler.manifests.layers import (
     placeholders_in,
     unknown_section,
 )
-from reconciler.manifests.locks import faulty_holds
+from reconciler.manifests.locks import restriction_errors
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import LEVELS, Key, Level, Target
@@ -60,10 +60,10 @@ from reconciler.model.wording import KNOWN_ARE, listed, unknown
 
 EXCEPTIONS = "exceptions"
 BESIDE_SPEC = {("metadata", "labels"), ("metadata", LOCKS), ("metadata", AT_LEAST)}
-"""Mappings that a document can be read without, if they have faults."""
+"""Mappings that are dropped if they have errors, so that the remaining document can still be read."""
 
-STANDS_FOR = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
-"""Required keys of a profile or set that people believe to have given, by the key that they misplaced in `metadata`."""
+IMPLIED_KEYS = {"path": {"name", "select"}, "id": {"name", "select"}, "select": {"select"}}
+"""By misplaced key of `metadata`, the required keys whose absence follows from the mistake."""
 
 
 def declare(
@@ -71,7 +71,7 @@ def declare(
 ) -> tuple[Layer | None, list[Diagnostic]]:
     """Return a document as a layer, and its errors and warnings.
 
-    A document with faults is read as far as it does not depend on them; it is None if everything does.
+    The layer lacks the parts that have errors; it is None if no part of the document can be used.
     """
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
@@ -87,7 +87,7 @@ def declare(
         diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
         with suppress(ValidationError):
             form = model.model_validate(_without_faults(document.value, faults))
-    # A target's own document is checked once it is merged with all that is beneath it.
+    # A target's own document is checked after it is merged: its profiles and sets may have the keys that it lacks.
     alone = form is None or kind not in LEVEL_OF
     layer, more = _read_spec(document, specs, _form(form, _faulty_exceptions(faults)), alone=alone)
     target = layer.target if isinstance(layer, DeclaredTarget) else None
@@ -101,9 +101,11 @@ def declare(
 
 
 def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
-    """Return the layer of a document, given its model, without what is in its spec; the model is None if it is wrong.
+    """Return a function that makes the layer of a document from the parts of its spec.
 
-    Of a target, the model lacks the exceptions that have faults.
+    Args:
+        form: the validated document, without the exceptions that have errors; None if the form is wrong.
+        faulty_exceptions: the positions of those exceptions.
     """
     match form:
         case None:
@@ -117,6 +119,7 @@ def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
         case _:
             metadata = form.metadata
             ref = (metadata.path or metadata.id) if isinstance(metadata, TargetMetadata) else None
+            # The positions are those in the document, since messages name the place of an exception.
             numbers = (number for number in count() if number not in faulty_exceptions)
             exceptions = dict(zip(numbers, metadata.exceptions, strict=False))
             target = Target(LEVEL_OF[form.kind], ref)
@@ -127,13 +130,13 @@ def _form(form: Any, faulty_exceptions: frozenset[Key]) -> Callable[..., Layer]:
 def _read_spec(
     document: Document, specs: SectionSpecs, make: Callable[..., Layer], *, alone: bool
 ) -> tuple[Layer, list[Diagnostic]]:
-    """Return a document as a layer without what cannot be merged, and the errors and warnings in its spec.
+    """Return a document as a layer without the sections that cannot be merged, and the errors and warnings of its spec.
 
     Args:
         document: the document.
         specs: of all sections.
         make: see `_form`.
-        alone: whether no target will check its sections.
+        alone: whether the sections are checked here, since the check of a target does not cover them.
     """
     spec, kind = document.value.get("spec", {}), document.value["kind"]
     spec, levels = spec if isinstance(spec, dict) else {}, LEVELS_OF[kind]
@@ -177,7 +180,7 @@ def _read_spec(
         unmanaged=unmanaged,
         let_go=let_go,
     )
-    return layer, [*diagnostics, *faulty_holds(layer, specs)]
+    return layer, [*diagnostics, *restriction_errors(layer, specs)]
 
 
 def _names_branch(document: Document, specs: SectionSpecs, steps: Steps) -> bool:
@@ -243,11 +246,11 @@ def _listed_sections(
     """Return the sections in a list of names, with empty text in place of each wrong one, and the errors.
 
     Args:
-        key: of the list.
-        written_names: its entries, each by its index.
-        possible: the sections that it may name.
+        key: the key of the list.
+        written_names: the entries of the list, each by its index.
+        possible: the sections that the list may name.
         specs: of all sections.
-        impossible: returns why it may not name another one.
+        impossible: returns the error of a section that the list may not name.
     """
     diagnostics: list[Diagnostic] = []
     for index, name in written_names.items():
@@ -353,7 +356,7 @@ def clashing_names(
 
 
 def _about_place(diagnostic: Diagnostic, model: type[AnyDocument], specs: SectionSpecs) -> Diagnostic:
-    """Say so if an unknown key of a document belongs under `spec` or `metadata`."""
+    """Replace the message about an unknown key if the key belongs under `spec` or `metadata`."""
     key = diagnostic.steps[-1] if diagnostic.at_key and len(diagnostic.steps) == 1 else None
     if key in {PRUNE, UNMANAGED, *specs}:
         return replace(diagnostic, message=f"`{key}` belongs under `spec`")
@@ -363,7 +366,7 @@ def _about_place(diagnostic: Diagnostic, model: type[AnyDocument], specs: Sectio
 
 
 def _without_faults(raw_document: Mapping[str, Any], faults: Sequence[Diagnostic]) -> Mapping[str, Any]:
-    """Return a document without what has faults, as far as nothing else depends on that."""
+    """Return a document without its faulty parts, where no other part depends on them."""
     metadata = raw_document.get("metadata")
     kept = dict(metadata) if isinstance(metadata, dict) else {}
     rest = {**raw_document, "metadata": kept} if kept else dict(raw_document)
@@ -385,10 +388,10 @@ def _faulty_exceptions(faults: Sequence[Diagnostic]) -> frozenset[Key]:
 
 
 def _without_consequences(faults: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Leave out missing keys for which a misplaced one stands: its message says where it belongs."""
+    """Drop the errors about missing keys that follow from a misplaced key, which has an error of its own."""
     unknown_keys = [each.steps for each in faults if each.code == "extra_forbidden"]
     misplaced = [steps[-1] for steps in unknown_keys if steps[:1] == ("metadata",)]
-    implied = {name for key in misplaced for name in STANDS_FOR.get(key, ())}
+    implied = {name for key in misplaced for name in IMPLIED_KEYS.get(key, ())}
     return [each for each in faults if each.code != "missing" or each.value not in implied]
 
 

@@ -1,4 +1,8 @@
-"""Errors and warnings about manifests: found without a place, they get file, line and caret here, and only here."""
+"""Errors and warnings about manifests.
+
+Checks yield a `Diagnostic` with the steps to a value. `Diagnostics` collects them, and is the only place where steps
+become a file, a line and a caret.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,7 +35,7 @@ class Diagnostic:
     Attributes:
         steps: from the document, or from the part of it that was checked, to the value; for a missing key, to the
             mapping.
-        message: the error and its remedy; it may hold `WRITTEN` and `ELSEWHERE`.
+        message: the error and its remedy; it may hold `WRITTEN` and `OTHER_FILE_MARK`.
         code: pydantic's type of the error; empty for rules of our own.
         value: the wrong value or key.
         elsewhere: returns the other place that the message names.
@@ -46,7 +50,7 @@ class Diagnostic:
     elsewhere: Callable[[], str] = str
 
     def below(self, *steps: Any) -> "Diagnostic":
-        """Return the same, seen from further above."""
+        """Return the diagnostic with further steps in front."""
         return replace(self, steps=(*steps, *self.steps))
 
     def text(self, location: Location) -> str:
@@ -67,9 +71,9 @@ class Diagnostics:
     An error in a layer that many targets share is reported once, for the first of them.
 
     Attributes:
-        located: all of them but advice, each once.
-        faulty: the targets whose merged specs have errors, and the documents that have errors of their own, each with
-            the section; without one, it is empty.
+        located: the errors and warnings, each once; advice is located later.
+        faulty: each target whose merged spec has an error, and each document that has an error of its own, with the
+            section; the section is empty for an error outside of all sections.
     """
 
     located: dict[LocatedDiagnostic, None] = field(default_factory=dict)
@@ -81,9 +85,9 @@ class Diagnostics:
         """Add a diagnostic.
 
         Args:
-            diagnostic: with its steps from the document. In a merged spec, it is in the layer that set the value.
-            place: of these steps.
-            by: the target that it is for, if a document is wrong only for that one.
+            diagnostic: its steps begin at `place`. In a merged spec, it is reported in the layer that set the value.
+            place: the document or the merged spec.
+            by: the target of the error, if a document is wrong for one target only.
         """
         if diagnostic.severity == "advice":
             self._advice.append((diagnostic, place, by))
@@ -99,13 +103,13 @@ class Diagnostics:
         self.located |= dict.fromkeys(located_diagnostics)
 
     def add_unreadable(self, errors: Iterable[LocatedDiagnostic]) -> None:
-        """Add errors of a text as YAML: what the values there would be wrong as is not reported too."""
+        """Add the syntax errors of a file; no further error is reported at the same places."""
         for error in errors:
             self._first[error.path, error.line, error.column, error.severity] = None
             self.extend([error])
 
     def _located(self, diagnostic: Diagnostic, place: Place, by: Target | None) -> Iterator[LocatedDiagnostic]:
-        """Yield a diagnostic at its place, unless another target has reported something there."""
+        """Yield a diagnostic at its place, unless another target has reported one of this severity there."""
         document, location = _found(diagnostic, place)
         about, position = _about(place, by), location.position
         first = self._first.setdefault(

@@ -1,4 +1,7 @@
-"""The documents of manifests: what stands around a spec, as models. The JSON Schema is made of them."""
+"""The documents of manifests as models: kind, metadata, `create` and `select`, but not the spec.
+
+`DOCUMENTS` has the model of each kind. The JSON Schema of manifests is generated from these models.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -65,7 +68,7 @@ ProjectPath = Annotated[
 ]
 Text = Annotated[str, Field(min_length=1)]
 NO_SECTION: Any = None
-"""The default of a part that may be left out, and that is never null: `model_fields_set` tells."""
+"""The default of an optional part that is never null: `model_fields_set` shows whether the part was given."""
 DisplayName = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 
 
@@ -89,7 +92,7 @@ def _whole(raw_name: object) -> object:
 ItemName = Annotated[Text | Annotated[int, Field(gt=0)], BeforeValidator(_whole)]
 
 
-def _said(reason: str) -> str:
+def _reasoned(reason: str) -> str:
     if not reason.strip():
         raise ValueError("must not be blank: say why the deviation is accepted")
     return reason
@@ -160,7 +163,7 @@ class AcceptedDeviation(Envelope):
         examples=[["due_date"]],
     )
     until: GivenDay = Field(description="The last day, YYYY-MM-DD, UTC.", examples=["2027-03-01"])
-    reason: Annotated[str, AfterValidator(_said)] = Field(
+    reason: Annotated[str, AfterValidator(_reasoned)] = Field(
         description="Why the deviation is accepted; plans and reports show it.",
         examples=["Release is being re-planned, OPS-12"],
     )

@@ -1,4 +1,7 @@
-"""Exceptions of documents: checked against the declared sections, with the names that the planner has."""
+"""Check the exceptions of documents against the declared sections, and give them the names that the planner uses.
+
+Begin with `read_exceptions`, which `targets` calls for each merged target.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
@@ -33,10 +36,10 @@ def read_exceptions(
     """Return the exceptions of a target's own document, and their errors and warnings.
 
     Args:
-        written_exceptions: as its document writes them, by their positions there.
+        written_exceptions: the exceptions as the document writes them, by their positions in its list.
         stack: the layers of the target.
-        today: the day, UTC; None to say nothing of exceptions that end.
-        complete: whether these are all layers; else nobody knows which exceptions have no effect.
+        today: the day, UTC; None to skip the warnings about exceptions that end.
+        complete: whether these are all layers of the target. If not, no warning says that an exception has no effect.
     """
     exceptions: list[DeclaredException] = []
     diagnostics: list[Diagnostic] = []
@@ -102,7 +105,10 @@ def _read(written: AcceptedDeviation, stack: Stack, origin: str) -> DeclaredExce
 
 
 def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
-    """Yield a warning about an exception for something that is not declared; what is pruned need not be."""
+    """Yield a warning about an exception for an undeclared object or field.
+
+    In a pruned section, undeclared objects may have exceptions too.
+    """
     name, item = exception.section, exception.item
     if name not in stack.sections:
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
@@ -124,7 +130,7 @@ def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
 
 
 def _declares(stack: Stack, name: str, item_name: Key | None, field: str) -> bool:
-    """Whether a section declares a field, or does so for an item; without an item, for any."""
+    """Whether a section declares a field: of the named item, or of any item if no item is named."""
     section = stack.sections[name]
     is_of_items = stack.specs[name].items is not None
     items = [item_name] if item_name is not None or not is_of_items else [*section] if isinstance(section, dict) else []
@@ -182,8 +188,8 @@ def _covers(exception: DeclaredException, lock: Lock, stack: Stack) -> bool:
     spec, fields = stack.specs[section], exception.fields
     if spec.items is not None:
         named = exception.item in {None, inner[0]}
-        held = lock.value if isinstance(lock.value, dict) else {}
-        return named and (not fields or any(field.partition(".")[0] in held for field in fields))
+        locked_fields = lock.value if isinstance(lock.value, dict) else {}
+        return named and (not fields or any(field.partition(".")[0] in locked_fields for field in fields))
     if exception.item is not None:
         return isinstance(lock.value, list)
     locked = ".".join(map(str, inner))

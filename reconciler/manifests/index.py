@@ -1,4 +1,7 @@
-"""An index of all that documents declare."""
+"""The index of all documents: profiles, targets and sets, as `declared` reads them.
+
+`manifests` fills the `Index`; `targets.merge_targets` merges the documents of each target.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,12 +20,12 @@ from reconciler.model.targets import LEVELS, Identity, Level, Target
 
 
 def everywhere(_target: Target, _steps: Steps) -> bool:
-    """Whether locks bind: they do in all targets."""
+    """Return True: locks bind in all targets."""
     return True
 
 
 def nowhere(_target: Target, _steps: Steps) -> bool:
-    """Whether locks bind: they do in no target."""
+    """Return False: locks bind in no target."""
     return False
 
 
@@ -30,11 +33,18 @@ def nowhere(_target: Target, _steps: Steps) -> bool:
 class Index:
     """All documents: profiles and sets by name, targets by `Target.identity`.
 
-    `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
-    UTC: exceptions end; None while it is not known. `binds` says of the values at some steps of a target's spec whether
-    a broken lock is an error: `accept --until` fixes those of the selected targets, and leaves others as they are.
-    `merged` keeps each target without errors as it was merged last: once more projects of groups are known, only those
-    that get other documents are merged again.
+    Attributes:
+        specs: the form of each section.
+        profiles: by name.
+        targets: by `Target.identity`.
+        sets: by name.
+        whole: False if a document could not be read: the missing document may be a profile that another one names.
+        today: the day, UTC, on which exceptions are compared with their end; None to skip that.
+        surroundings: the files and secrets that `create` is checked against.
+        binds: returns whether a broken lock is an error, for a target and the steps in its spec. `accept --until` fixes
+            the broken locks of the selected targets, and ignores those of other targets.
+        merged: the last merged form of each target without errors. When more projects of groups are known, only targets
+            that get other documents are merged again.
     """
 
     specs: SectionSpecs
@@ -60,7 +70,10 @@ class Index:
 
     @property
     def documents_by_file(self) -> dict[str, tuple[Document, ...]]:
-        """The documents of each file that is no template, as they were read: what they say depends on nothing else."""
+        """The documents of each file that is no template.
+
+        They can be reused for another revision that has the same file.
+        """
         files: dict[str, list[Document]] = {}
         for document in sorted(self.documents, key=lambda document: document.number):
             if not document.source.path.endswith(TEMPLATE):
@@ -69,7 +82,7 @@ class Index:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of documents of each sort of which there are any."""
+        """The number of documents of each sort, without the sorts that have none."""
         numbers = dict(Counter(str(declared.target.level) for declared in self.targets.values()))
         ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
         ordered |= {"set": len(self.sets), "profile": len(self.profiles)}
@@ -77,7 +90,7 @@ class Index:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups to discover the projects of, sorted, as the sets name them."""
+        """The groups whose projects have to be discovered, sorted, as the sets name them."""
         return tuple(sorted({declared.select.group for declared in self.sets.values() if declared.select.group}))
 
     @property
@@ -93,7 +106,7 @@ class Index:
         return any(DEFAULT_BRANCH in layer.placeholders for layer in layers)
 
     def perhaps_archived(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of some projects, in lower case, that sets leave out and no list shows if they are archived.
+        """Return the projects, in lower case, that may be missing from all lists because they are archived.
 
         Archived projects are listed only for a group of which a set selects them.
 
@@ -112,7 +125,7 @@ class Index:
 
     @property
     def sections_below(self) -> dict[str, frozenset[str]]:
-        """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
+        """For each of `groups`: the sections that any document may declare for a project below the group."""
         named = sorted({each.select.group for each in self.sets.values() if each.select.group})
         if not named:
             return {}
@@ -136,7 +149,7 @@ class Index:
         return {group: frozenset(sections[group.casefold()]) for group in named}
 
     def without(self, removed_documents: Collection[Document]) -> "Index":
-        """Return an index of all documents but some."""
+        """Return an index without some documents."""
         return Index(
             self.specs,
             {name: each for name, each in self.profiles.items() if each.document not in removed_documents},
@@ -147,7 +160,7 @@ class Index:
         )
 
     def extend(self, documents: Iterable[Document], diagnostics: Diagnostics) -> None:
-        """Add what documents declare, and what is wrong with them."""
+        """Add the layers of documents to the index, and their errors to the diagnostics."""
         for document in documents:
             layer, problems = declare(document, self.specs, self.surroundings)
             self.whole &= layer is not None
@@ -155,7 +168,7 @@ class Index:
                 diagnostics.add(diagnostic, document)
 
     def _add(self, layer: Layer) -> Iterator[Diagnostic]:
-        """Add what a document declares; yield an error if another one has declared the same."""
+        """Add a layer; yield an error if another document has the same target or name."""
         steps: Steps = ("metadata", "name")
         first: Layer
         if isinstance(layer, DeclaredTarget):

@@ -1,7 +1,7 @@
 """Layers of settings, one per document, and the stack of them that is merged for one target.
 
-First the placeholders in values, which are filled in for one target, or written in place of their values; then the form
-of each section of a spec: how its values are normalized, checked, and merged; then the layers.
+Begin with `Layer`, and with `stacked`, which merges layers into a `Stack`. The module has three parts: placeholders in
+values; `SectionSpec`, the rules by which the values of a section are normalized, checked and merged; and the layers.
 """
 
 import re
@@ -28,7 +28,7 @@ DEFAULT_BRANCH = "default_branch"
 """The placeholder for the name of a project's default branch, which only the service knows."""
 NAMES = (*PATH_NAMES, DEFAULT_BRANCH)
 PLACEHOLDER = re.compile(r"\{\{(NAME)\}\}|\{(NAME)\}".replace("NAME", "|".join(NAMES)))
-"""A literal one, written with doubled braces, or one to fill in."""
+"""A placeholder: the first group is a literal one, written with doubled braces; the second is one to fill in."""
 WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
 Placeholders = Mapping[str, str]
@@ -44,19 +44,20 @@ def placeholder_values(target_path: str | None) -> Placeholders:
 
 
 def unbranched(values: Placeholders | None) -> Placeholders | None:
-    """Return the values where a default branch has no meaning: its placeholder stands for itself."""
+    """Return the values for texts in which `{default_branch}` has no meaning: there the placeholder is not replaced."""
     return None if values is None else {**values, DEFAULT_BRANCH: f"{{{DEFAULT_BRANCH}}}"}
 
 
 def unnamed(values: Placeholders | None) -> Placeholders | None:
-    """Return the values as long as the default branch is not known."""
+    """Return the values without the default branch."""
     return None if values is None else {name: value for name, value in values.items() if name != DEFAULT_BRANCH}
 
 
 def fill(text: str, values: Placeholders | None, *, in_lower_case: bool = False) -> str:
     """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text.
 
-    As long as the default branch is not known, its placeholders stay as they are, literal ones included.
+    While the default branch is unknown, its placeholders are not replaced, literal ones included: this text is filled
+    in again later.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -140,10 +141,10 @@ OLD_NAMES = "renamed_from"
 PRUNE = "prune"
 UNMANAGED = "unmanaged"
 ALL = "all"
-Hold = Literal["locks", "at_least"]
-"""A key of `metadata` under which a profile or a set holds values."""
-LOCKS: Hold = "locks"
-AT_LEAST: Hold = "at_least"
+Restriction = Literal["locks", "at_least"]
+"""A key of `metadata` by which a profile or a set restricts what later layers may declare."""
+LOCKS: Restriction = "locks"
+AT_LEAST: Restriction = "at_least"
 
 NO_SECTIONS: frozenset[str] = frozenset()
 
@@ -159,7 +160,7 @@ class LetGo(NamedTuple):
         steps: to its name, from the document's spec.
         section: its section.
         part: the collection.
-        name: as written in a layer; as the target has it in a stack.
+        name: in a layer, as the document writes it; in a stack, the identity of the object.
     """
 
     steps: Steps
@@ -245,13 +246,13 @@ class SectionSpec:
         return str(literal(key))
 
     def without(self, section_value: Any, names_by_part: Mapping[str, Set[Key]]) -> tuple[Any, Released]:
-        """Return a section without the items of some names, and all names that these items have or had.
+        """Return a section without some items, and all present and former names of these items.
 
-        A former name that is the name of an item that stays is not among them.
+        A former name is omitted if a remaining item has that name now.
 
         Args:
-            section_value: as the target has it.
-            names_by_part: the names, by part.
+            section_value: the section of a merged target.
+            names_by_part: the names of the items, by part.
         """
         released: dict[str, dict[Key, Key | None]] = {
             part: dict.fromkeys(names) for part, names in names_by_part.items()
@@ -261,17 +262,17 @@ class SectionSpec:
         if self.items is not None:
             names = names_by_part.get(self.items.name, frozenset())
             called = {key: {key, *_former_names(value)} for key, value in section_value.items()}
-            left = {key: value for key, value in section_value.items() if names.isdisjoint(called[key])}
-            more = {name: key for key in section_value if key not in left for name in called[key] - left.keys()}
-            return left, {self.items.name: {**dict.fromkeys(names), **more}}
-        left = dict(section_value)
+            kept = {key: value for key, value in section_value.items() if names.isdisjoint(called[key])}
+            more = {name: key for key in section_value if key not in kept for name in called[key] - kept.keys()}
+            return kept, {self.items.name: {**dict.fromkeys(names), **more}}
+        kept = dict(section_value)
         for part, names in names_by_part.items():
             entries, identity = section_value.get(part), self.lists[part].identity
             if isinstance(entries, list):
                 gone = [entry for entry in entries if isinstance(entry, str | int) and identity(entry) in names]
-                left[part] = [entry for entry in entries if entry not in gone]
+                kept[part] = [entry for entry in entries if entry not in gone]
                 released[part].update((identity(entry), entry) for entry in gone)
-        return left, released
+        return kept, released
 
     def normalize_entry(self, field: str, list_entry: Any, values: Placeholders | None) -> Any:
         """Return an entry of a list of names as `normalize` does."""
@@ -298,7 +299,7 @@ class SectionSpec:
 
 
 def _united(lower_list: list[Any], upper_list: list[Any]) -> list[Any]:
-    """Return the entries of two lists; those that are no names, which is an error, may be of any type."""
+    """Return the entries of two lists, each once; entries that are not text are errors, and may be unhashable."""
     names = {entry for entry in lower_list if isinstance(entry, str)}
     return lower_list + [
         entry for entry in upper_list if entry not in (names if isinstance(entry, str) else lower_list)
@@ -312,7 +313,7 @@ def _normalize_name(collection: Collection, raw_name: Any, values: Placeholders 
 
 
 def _former_names(item_value: Any) -> list[Key]:
-    """Return the former names of an item; what is wrong in its place is left out."""
+    """Return the former names of an item; values of a wrong type are skipped."""
     olds = item_value.get(OLD_NAMES) if isinstance(item_value, dict) else None
     return [old for old in (olds if isinstance(olds, list) else [olds]) if isinstance(old, str)]
 
@@ -360,7 +361,7 @@ def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
         return None
     allowed = [other for other, spec in specs.items() if level in spec.kind.models]
     owners = listed(owner.document_kind for owner in models)
-    return f"{name} belong to {owners}; {one(level.document_kind)} may hold {listed(allowed)}"
+    return f"{name} belong to {owners}; {one(level.document_kind)} may restriction {listed(allowed)}"
 
 
 MOST_FILLED = 5 * 1024 * 1024
@@ -369,21 +370,21 @@ MOST_FILLED = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The settings of one document: of a profile, unless it is one of the two below.
+    """The settings of one document. A plain `Layer` is that of a profile; targets and sets have the subclasses below.
 
     Attributes:
         document: the document.
         title: such as `profile baseline`; empty for a target's own document.
-        sections: as written.
-        prune: as written; None if it is not.
+        sections: as the document writes them.
+        prune: the list in the document; None if the document has none.
         placeholders: those used, each with the steps to its uses in the document.
-        normalized: the sections with canonical names; None if that needs a target's path.
-        locks: by section, `all` or the names of what later layers may not change.
-        at_least: likewise, of what they may only make stricter.
+        normalized: the sections with canonical names; None if they depend on a target's path.
+        locks: by section, `all` or the names of the values that later layers may not change.
+        at_least: by section, `all` or the names of the values that later layers may only make stricter.
         unmanaged: the sections that a target's own document leaves alone.
-        let_go: single objects that it leaves alone.
-        profiles: the names of the profiles that are merged below it.
-        labels: of its target, or of its projects.
+        let_go: the single objects that a target's own document leaves alone.
+        profiles: the names of the profiles that are merged before this layer.
+        labels: the labels of the target, or of the projects of the set.
     """
 
     document: Document
@@ -400,7 +401,7 @@ class Layer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def overfilled(self, values: Placeholders | None) -> str | None:
-        """Return a placeholder if those of the document expand to more text in a target than any manifest needs."""
+        """Return the placeholder that takes most text if all together expand to more than `MOST_FILLED`; else None."""
         lengths = {name: len(uses) * len((values or {}).get(name, "")) for name, uses in self.placeholders.items()}
         return max(lengths, key=lengths.__getitem__) if sum(lengths.values()) > MOST_FILLED else None
 
@@ -409,9 +410,14 @@ class Layer:
         name = spec.kind.name
         return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
 
-    def held(self, hold: Hold, spec: SectionSpec, values: Placeholders | None) -> Mapping[Key | None, frozenset[str]]:
-        """Return the fields of a section that it holds, by item; of a section of fields, without an item."""
-        written = (self.locks if hold == LOCKS else self.at_least).get(spec.kind.name, ())
+    def restricted_fields(
+        self, restriction: Restriction, spec: SectionSpec, values: Placeholders | None
+    ) -> Mapping[Key | None, frozenset[str]]:
+        """Return the fields of a section that this layer locks, or of which it declares minimums.
+
+        They are given by item; a section of fields has the one key None.
+        """
+        written = (self.locks if restriction == LOCKS else self.at_least).get(spec.kind.name, ())
         own = self.section(spec, values) if written and spec.kind.name in self.sections else None
         if not isinstance(own, dict):
             return {}
@@ -448,16 +454,16 @@ class Stack:
     Attributes:
         target: the target.
         layers: lowest first; the last is the target's own document, or a set's.
-        sections: merged, in the order of the kinds, without those that are unmanaged.
-        prune: of the topmost layer that has one, without the unmanaged sections.
-        values: of the placeholders; None to leave them as they are: the path is not known yet.
+        sections: the merged sections, in the order of the kinds, without the unmanaged ones.
+        prune: from the topmost layer that has `prune`, without the unmanaged sections.
+        values: of the placeholders; None while the path of the target is unknown: then placeholders are not replaced.
         specs: of all sections.
         unmanaged: the sections that the target's own document leaves alone, whatever the layers declare.
-        let_go: the single objects that it leaves alone; `sections` are without them.
-        released: by section, all names that these have or had.
-        with_minimums: the sections of which a layer has minimums.
-        winners: by the steps to a value, the layer that has the strictest minimum, or the lock, though a later one has
-            a minimum too.
+        let_go: the single objects that the target's own document leaves alone; `sections` are without them.
+        released: by section, all names that the objects of `let_go` have or had.
+        with_minimums: the sections in which a layer declares minimums.
+        winners: by the steps to a value, the layer whose value holds, although a later layer declares a minimum too: it
+            has the strictest minimum, or the lock.
     """
 
     target: Target
@@ -493,7 +499,9 @@ class Stack:
             return
         bids: dict[Key | None, list[Bid]] = {}
         for layer, own in zip(declaring, sections, strict=True):
-            locked, at_least = (layer.held(hold, spec, self.values) for hold in (LOCKS, AT_LEAST))
+            locked, at_least = (
+                layer.restricted_fields(restriction, spec, self.values) for restriction in (LOCKS, AT_LEAST)
+            )
             for key, fields in ({None: own} if spec.items is None else own).items():
                 bid = Bid(layer, fields, locked.get(key, NO_FIELDS), at_least.get(key))
                 bids.setdefault(key, []).append(bid)
@@ -504,12 +512,15 @@ class Stack:
                 yield key, join(spec.model(self.target.level), each, uniting)
 
     def minimums(self, name: str) -> Mapping[Key | None, frozenset[str]]:
-        """Return the fields of a section that may be stricter on the service, by item: see `Layer.held`."""
+        """Return the fields of a section that may be stricter on the service, as `Layer.restricted_fields` does."""
         return {key: joined.minimums for key, joined in self.joined(name) if joined.minimums} or NO_MINIMUMS
 
     @property
     def unnamed(self) -> "Stack":
-        """The same as long as the default branch is not known; itself if no layer names that by its placeholder."""
+        """The stack as it is while the default branch is unknown.
+
+        Without `{default_branch}` in a layer, it is this stack itself.
+        """
         if self.values is None or not self.names_default_branch:
             return self
         return replace(self, values=unnamed(self.values)).of(*self.layers)
@@ -539,7 +550,10 @@ class Stack:
         return collection.identity(name) in self.released.get(section, {}).get(collection.name, ())
 
     def under(self, *layers: Layer) -> "Stack":
-        """Merge further layers over this, without the sections that the target's level does not have."""
+        """Return the stack with further layers merged over it.
+
+        Sections that the target's level does not have are left out.
+        """
         sections, prune = dict(self.sections), self.prune
         for layer in layers:
             prune = prune if layer.prune is None else layer.prune
@@ -550,7 +564,7 @@ class Stack:
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections and name not in self.unmanaged}
         prune = [name for name in prune if name not in self.unmanaged]
-        # Kept, and not looked for in all layers: a stack is made for each layer that is merged over the others.
+        # Kept from layer to layer, not computed from all layers: a stack is made for each layer that is merged.
         with_minimums = self.with_minimums.union(*(layer.at_least for layer in layers))
         merged = _with_winners(
             replace(self, layers=self.layers + layers, sections=ordered, prune=prune, with_minimums=with_minimums)
@@ -558,7 +572,7 @@ class Stack:
         return _without_let_go(merged) if self.let_go else merged
 
     def of(self, *layers: Layer) -> "Stack":
-        """Merge these layers alone, for the same target."""
+        """Return a stack of these layers alone, for the same target."""
         return replace(self, layers=(), sections={}, prune=[], with_minimums=NO_SECTIONS, winners=NO_WINNERS).under(
             *layers
         )
@@ -599,7 +613,16 @@ def stacked(
     *,
     let_go: Iterable[LetGo] = (),
 ) -> Stack:
-    """Merge some layers, lowest first; what is left alone is as the target's own document writes it."""
+    """Merge layers into the stack of a target.
+
+    Args:
+        target: the target.
+        layers: lowest first.
+        specs: of all sections.
+        values: of the placeholders; None while the path is unknown.
+        unmanaged: the sections that the target's own document leaves alone.
+        let_go: the single objects that it leaves alone, as the document writes them.
+    """
     named = tuple(each._replace(name=_let_go_name(each, specs, values)) for each in let_go)
     return Stack(target, (), {}, [], values, specs, unmanaged, named).under(*layers)
 

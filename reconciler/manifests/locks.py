@@ -1,6 +1,7 @@
 """Locks and minimums: values of profiles and sets that no later layer may change, or only make stricter.
 
-To a list that unites with those of other layers, no other layer may add.
+Begin with `broken_locks`, which yields the errors of a stack, and `lock_on`, which returns the lock of a value. Lists
+of names are united across layers; to a locked list, no other layer may add a name.
 """
 
 import json
@@ -18,10 +19,10 @@ from reconciler.manifests.layers import (
     LOCKS,
     PRUNE,
     UNMANAGED,
-    Hold,
     Layer,
     LetGo,
     Placeholders,
+    Restriction,
     SectionSpec,
     SectionSpecs,
     Stack,
@@ -34,9 +35,9 @@ from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES
 
 AS_EXCEPTION = "make it an exception: reconciler accept --until DAY --reason TEXT --only-locks"
-HAS: Mapping[Hold, str] = {LOCKS: "is locked", AT_LEAST: "has a minimum"}
+HAS: Mapping[Restriction, str] = {LOCKS: "is locked", AT_LEAST: "has a minimum"}
 UNDECLARED = object()
-"""Stands for a value that is not declared."""
+"""Marks a value that is not declared: null is a value too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,17 @@ class Lock:
 def locks_of(stack: Stack) -> tuple[Lock, ...]:
     """Return the locks of all layers, the lowest first, then their minimums.
 
-    They are cached, since a caller looks up many fields of one target.
+    The result is cached, since callers look up many fields of one target.
     """
     layers = dict.fromkeys(stack.layers)
-    return tuple(lock for hold in (LOCKS, AT_LEAST) for layer in layers for lock in _locks(layer, stack, hold))
+    return tuple(
+        lock for restriction in (LOCKS, AT_LEAST) for layer in layers for lock in _locks(layer, stack, restriction)
+    )
 
 
 @lru_cache(maxsize=16)
 def _by_steps(stack: Stack) -> Mapping[Steps, list[tuple[int, Lock]]]:
-    """Return the locks of values by their steps, each with its place among all."""
+    """Return the locks of values by their steps, each with its position in `locks_of`."""
     placed: dict[Steps, list[tuple[int, Lock]]] = {}
     for place, lock in enumerate(locks_of(stack)):
         if lock.steps[0] != PRUNE:
@@ -97,22 +100,22 @@ def locks_at(stack: Stack, steps: Steps) -> list[Lock]:
 
 
 def lock_on(stack: Stack, steps: Steps) -> Lock | None:
-    """Return the lock that holds a field, an item, or a list of the merged spec, or else the strictest minimum.
+    """Return the lock of a field, an item, or a list of the merged spec; without one, its strictest minimum; else None.
 
-    An item's lock holds the fields that its layer declares. None if nothing holds it.
+    The lock of an item covers the fields that its layer declares.
     """
-    held = [*_locks_on(stack, steps)]
-    if not held or not held[0].is_minimum:
-        return held[0] if held else None
+    locks = [*_locks_on(stack, steps)]
+    if not locks or not locks[0].is_minimum:
+        return locks[0] if locks else None
     strictest = stack.winners.get(steps[: 2 if stack.specs[steps[0]].items is None else 3])
-    return next((lock for lock in held if lock.layer is strictest), held[-1])
+    return next((lock for lock in locks if lock.layer is strictest), locks[-1])
 
 
 def _locks_on(stack: Stack, steps: Steps) -> Iterator[Lock]:
-    """Yield the locks that hold a value, then its minimums, the lowest first."""
+    """Yield the locks on a value or on an item that contains the value, then its minimums, the lowest first."""
     by_steps = _by_steps(stack)
-    around = [placed for length in range(1, len(steps) + 1) for placed in by_steps.get(steps[:length], ())]
-    for _, lock in sorted(around, key=itemgetter(0)):
+    placed_locks = [placed for length in range(1, len(steps) + 1) for placed in by_steps.get(steps[:length], ())]
+    for _, lock in sorted(placed_locks, key=itemgetter(0)):
         length = len(lock.steps)
         is_whole = length == len(steps) or not isinstance(lock.value, Mapping)
         if is_whole or _at(lock.value, steps[length:]) is not UNDECLARED:
@@ -120,9 +123,10 @@ def _locks_on(stack: Stack, steps: Steps) -> Iterator[Lock]:
 
 
 def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield an error for each value by which a layer breaks a lock or a minimum of another, with its steps in its spec.
+    """Yield an error for each value by which a layer breaks a lock or a minimum of another layer.
 
-    Lists of names unite, whatever their order: an entry that a lower layer adds to a locked one breaks the lock too.
+    The steps of an error are those in the spec of the layer that breaks the lock. Lists of names are united whatever
+    the order of the layers: a lower layer that adds an entry to a locked list breaks the lock too.
     """
     yield from ((stack.layers[-1], error) for error in _unmanaged(stack))
     errors: dict[Layer, list[Diagnostic]] = {}
@@ -133,86 +137,91 @@ def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
-    """Yield each value that breaks a lock, by its layer and its steps there, as written.
+    """Yield each value that breaks a lock, by its layer and its steps in this layer, as written.
 
-    Omitted are errors that the removal of one value cannot fix: what drops a locked one, `prune`, and `unmanaged`.
+    Errors are omitted that removing one value cannot fix: a value that drops a locked one, `prune`, and `unmanaged`.
     """
     for layer, error in broken_locks(stack):
         if not error.at_key and error.steps[0] != UNMANAGED:
             yield layer, error.steps
 
 
-def faulty_holds(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
-    """Yield an error for each lock and each minimum of a layer that cannot be one.
+def restriction_errors(layer: Layer, specs: SectionSpecs) -> Iterator[Diagnostic]:
+    """Yield an error for each invalid entry of `locks` and `at_least` of a layer.
 
-    That is what it does not declare, what is neither stricter nor looser than something else, and what is both.
+    Invalid are values that the layer does not declare, minimums of values of which none is stricter than another, and
+    values that are both locked and a minimum.
     """
-    for hold, held in ((LOCKS, layer.locks), (AT_LEAST, layer.at_least)):
-        for name, entries in held.items():
+    for restriction, entries_by_section in ((LOCKS, layer.locks), (AT_LEAST, layer.at_least)):
+        for name, entries in entries_by_section.items():
             names = _names(specs[name], layer.sections.get(name)) if name in specs else frozenset()
-            above: Steps = ("metadata", hold, name)
+            above: Steps = ("metadata", restriction, name)
             if name not in specs:
                 yield Diagnostic(above, unknown_section(name, specs, specs), at_key=True)
             elif entries == ALL and name not in layer.sections:
-                yield Diagnostic(above, f"{name} {HAS[hold]}, and this document does not declare it", at_key=True)
-            elif hold == AT_LEAST and not specs[name].directed:
+                yield Diagnostic(
+                    above, f"{name} {HAS[restriction]}, and this document does not declare it", at_key=True
+                )
+            elif restriction == AT_LEAST and not specs[name].directed:
                 yield Diagnostic(
                     above, f"nothing in {name} is stricter or looser than something else: lock it", at_key=True
                 )
             elif entries == ALL:
                 own = layer.sections[name]
                 messages = (
-                    [_fault(layer, specs[name], hold, entry, names) for entry in own] if isinstance(own, dict) else ()
+                    [_fault(layer, specs[name], restriction, entry, names) for entry in own]
+                    if isinstance(own, dict)
+                    else ()
                 )
                 yield from (Diagnostic(above, message, at_key=True) for message in messages if message)
             else:
-                messages = [_fault(layer, specs[name], hold, entry, names) for entry in entries]
+                messages = [_fault(layer, specs[name], restriction, entry, names) for entry in entries]
                 places = (((*above, number), message) for number, message in enumerate(messages))
                 yield from (Diagnostic(at, message) for at, message in places if message)
 
 
-def _fault(layer: Layer, spec: SectionSpec, hold: Hold, held_name: str, item_names: Set[Any]) -> str:
-    """Return the reason for which an entry of `locks` or `at_least` cannot be one; empty if it can."""
-    name, is_minimum = spec.kind.name, hold == AT_LEAST
+def _fault(layer: Layer, spec: SectionSpec, restriction: Restriction, entry_name: str, item_names: Set[Any]) -> str:
+    """Return the error of an entry of `locks` or `at_least`; empty if the entry is valid."""
+    name, is_minimum = spec.kind.name, restriction == AT_LEAST
     section, locked = layer.sections.get(name), layer.locks.get(name, ()) if is_minimum else ()
-    steps = None if held_name == PRUNE else _steps(spec, held_name, section, item_names)
-    undirected = _undirected(spec, held_name, steps, section) if is_minimum else ""
+    steps = None if entry_name == PRUNE else _steps(spec, entry_name, section, item_names)
+    undirected = _undirected(spec, entry_name, steps, section) if is_minimum else ""
     if undirected:
         return undirected
-    if steps is None and (held_name != PRUNE or layer.prune is None):
-        where = "" if held_name == PRUNE else f" under {name}"
-        return f"`{held_name}` {HAS[hold]}, and this document does not declare it{where}"
+    if steps is None and (entry_name != PRUNE or layer.prune is None):
+        where = "" if entry_name == PRUNE else f" under {name}"
+        return f"`{entry_name}` {HAS[restriction]}, and this document does not declare it{where}"
     if locked == ALL or steps in [_steps(spec, own, section, item_names) for own in locked if own != PRUNE]:
         place = layer.document.find(("metadata", LOCKS, name), at_key=True)
-        return f"`{held_name}` is locked too, at {place}: one of the two has to go"
+        return f"`{entry_name}` is locked too, at {place}: one of the two has to go"
     return ""
 
 
-def _undirected(spec: SectionSpec, held_name: str, steps: Steps | None, section_value: Any) -> str:
+def _undirected(spec: SectionSpec, entry_name: str, steps: Steps | None, section_value: Any) -> str:
     """Return the reason for which a field or an item of a document cannot be a minimum; empty if it can."""
     value = None if steps is None else _at(section_value, steps)
     fields: list[str] = []
-    if held_name == PRUNE or (steps is None and held_name in POLICIES):
-        fields = [held_name]
+    if entry_name == PRUNE or (steps is None and entry_name in POLICIES):
+        fields = [entry_name]
     elif steps is not None and spec.items is None:
         fields = [str(steps[0])]
     elif steps is not None and value is None:
-        return f"`{held_name}` must not exist, and whatever exists is stricter: lock it"
+        return f"`{entry_name}` must not exist, and whatever exists is stricter: lock it"
     elif isinstance(value, dict):
         fields = [name for name in value if name not in POLICIES]
     undirected = [name for name in fields if name not in spec.directed]
-    of = "" if undirected[:1] == [held_name] else f" of `{held_name}`"
+    of = "" if undirected[:1] == [entry_name] else f" of `{entry_name}`"
     return f"`{undirected[0]}`{of} is neither stricter nor looser than another value: lock it" if undirected else ""
 
 
-def _locks(layer: Layer, stack: Stack, hold: Hold) -> Iterator[Lock]:
+def _locks(layer: Layer, stack: Stack, restriction: Restriction) -> Iterator[Lock]:
     """Yield the locks of a layer in sections of a target, or its minimums."""
-    for name, entries in (layer.locks if hold == LOCKS else layer.at_least).items():
+    for name, entries in (layer.locks if restriction == LOCKS else layer.at_least).items():
         if name in stack.unmanaged or name not in stack.specs:
             continue
         spec = stack.specs[name]
-        above: Steps = ("metadata", hold, name)
-        if hold == LOCKS and (entries == ALL or PRUNE in entries):
+        above: Steps = ("metadata", restriction, name)
+        if restriction == LOCKS and (entries == ALL or PRUNE in entries):
             entry = above if entries == ALL else (*above, entries.index(PRUNE))
             if layer.prune is not None:
                 yield Lock(layer, (PRUNE, name), entry, name in layer.prune)
@@ -232,10 +241,10 @@ def _locks(layer: Layer, stack: Stack, hold: Hold) -> Iterator[Lock]:
 def _unmanaged(stack: Stack) -> Iterator[Diagnostic]:
     """Yield an error for each section that a document leaves alone, and a profile or set locks."""
     for layer in stack.layers if stack.unmanaged else ():
-        held = [(LOCKS, "is locked by", name) for name in sorted(stack.unmanaged & layer.locks.keys())]
-        held += [(AT_LEAST, "has minimums in", name) for name in sorted(stack.unmanaged & layer.at_least.keys())]
-        for hold, words, name in held:
-            lock = f"{layer.title} ({layer.document.find(('metadata', hold, name), at_key=True)})"
+        restricted = [(LOCKS, "is locked by", name) for name in sorted(stack.unmanaged & layer.locks.keys())]
+        restricted += [(AT_LEAST, "has minimums in", name) for name in sorted(stack.unmanaged & layer.at_least.keys())]
+        for restriction, words, name in restricted:
+            lock = f"{layer.title} ({layer.document.find(('metadata', restriction, name), at_key=True)})"
             message = f"{name} {words} {lock}: take it out here, or accept a deviation by an exception"
             written = stack.layers[-1].document.value["spec"][UNMANAGED]
             yield Diagnostic((UNMANAGED, *(() if written == ALL else (written.index(name),))), message)
@@ -284,7 +293,7 @@ def _broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def _broken_minimums(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield each value that does not go with a minimum of another layer, or with a lock, if it is a minimum itself."""
+    """Yield each value that conflicts with a minimum of another layer; and each minimum that conflicts with a lock."""
     for name in stack.sections:
         for key, joined in stack.joined(name):
             for breach in joined.breaches:
@@ -320,19 +329,19 @@ def _breach(breach: Breach, object_steps: Steps, stack: Stack) -> Diagnostic:
 
 
 def is_as_strict(stack: Stack, steps: Steps, value: Json) -> bool:
-    """Return whether a value may stand in place of a minimum."""
+    """Return whether a value is as strict as all minimums of its field."""
     name, *inner = steps
     spec = stack.specs[name]
     *above, field = inner
     merged = _at(stack.sections, (name, *above))
     model = spec.model(stack.target.level)
-    held = (lock for lock in _locks_on(stack, steps) if lock.is_minimum)
-    minimums = ({**merged, field: _at(lock.value, steps[len(lock.steps) :])} for lock in held)
+    minimum_locks = (lock for lock in _locks_on(stack, steps) if lock.is_minimum)
+    minimums = ({**merged, field: _at(lock.value, steps[len(lock.steps) :])} for lock in minimum_locks)
     return all(compare(model, field, {**merged, field: value}, minimum) in AS_STRICT for minimum in minimums)
 
 
 def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield each value by which a layer changes a locked one; a minimum of its own is another matter."""
+    """Yield each value by which a layer changes a locked value; minimums are left to `_broken_minimums`."""
     name, *inner = lock.steps
     if name == PRUNE:
         yield from _other_prunings(lock, stack)
@@ -341,6 +350,7 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     unites = isinstance(lock.value, list) and stack.specs[name].merges_as_set(inner[0])
     declared = declarations(stack, lock.steps[:2])
     above = dropwhile(lambda declaration: declaration.layer is not lock.layer, declared)
+    # A united list has the entries of all layers: an entry of a lower layer changes the locked list too.
     for layer, _, value in declared if unites else above:
         steps, here = _against(lock, value)
         if layer is lock.layer or here is UNDECLARED:
@@ -350,7 +360,7 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
         else:
             changed = [*differences(steps, lock.value if steps == lock.steps else UNDECLARED, here)]
         written = traced(layer, stack.specs[name], stack.values)
-        minimums = layer.held(AT_LEAST, stack.specs[name], stack.values)
+        minimums = layer.restricted_fields(AT_LEAST, stack.specs[name], stack.values)
         for place in changed:
             key, *field = place[1:] if stack.specs[name].items else (None, *place[1:])
             if minimums.get(key, frozenset()).isdisjoint(field[:1]):
@@ -358,7 +368,10 @@ def _broken(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
-    """Return a layer's value in the place of a locked one, given its field or item; or one around, if no mapping."""
+    """Return the steps and the value that a layer has in place of a locked value.
+
+    If an outer value is not a mapping, the steps end at this value. The given value is that of the field or item.
+    """
     steps = lock.steps[:2]
     for step in lock.steps[2:]:
         if not isinstance(value, Mapping):
@@ -368,7 +381,7 @@ def _against(lock: Lock, value: Any) -> tuple[Steps, Any]:
 
 
 def _other_prunings(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield an error for each layer above a lock that prunes otherwise."""
+    """Yield an error for each later layer whose `prune` differs from a lock."""
     name = lock.steps[1]
     words = "list it here too" if lock.value else "take it out here"
     error = Diagnostic((PRUNE,), f"the pruning of {name} is locked by {lock}: {words}", at_key=True)
@@ -378,7 +391,7 @@ def _other_prunings(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnosti
 
 
 def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield an error for the first layer above a lock that drops its value, whatever that is."""
+    """Yield an error for the first later layer that drops a locked value."""
     name, *inner = lock.steps
     spec = stack.specs[name]
     locked = traced(lock.layer, spec, stack.values)[name,].value
@@ -391,11 +404,12 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 
 
 def differences(steps: Steps, one: Any, other: Any) -> Iterator[Steps]:
-    """Yield the steps to each value that is in both of two values, and not the same."""
+    """Yield the steps to each part that two values have in common and that differs."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in other:
             if key in one:
                 yield from differences((*steps, key), one[key], other[key])
+    # To Python, `True == 1`; to the service, they are two values.
     elif one != other or isinstance(one, bool) != isinstance(other, bool):
         yield steps
 
@@ -408,7 +422,7 @@ def _contradiction(lock: Lock, steps: Steps, layer: Layer) -> Diagnostic:
 
 
 def _at(value: Any, steps: Steps) -> Json:
-    """Return the value at some steps; `ABSENT` if there is none."""
+    """Return the value at some steps; `UNDECLARED` if there is no such value."""
     for step in steps:
         if not isinstance(value, Mapping) or step not in value:
             return UNDECLARED

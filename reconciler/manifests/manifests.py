@@ -1,4 +1,8 @@
-"""Files to `Manifests`: searched, rendered, read, added to an index, and merged."""
+"""Read files into `Manifests`: search, render, parse, index, merge.
+
+Begin with `read_manifests`. `merge_manifests` runs again each time the service has shown more about targets, such as
+the projects of a group: see `Manifests.with_discovered`.
+"""
 
 import hashlib
 import json
@@ -57,12 +61,12 @@ NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 NOT_HERE = Surroundings(digest=lambda _archive: "")
-"""Archives are not looked at."""
+"""Surroundings for documents that are only compared: archives are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The sources of manifests, in any revision: the user's paths, what templates may read, and what no message shows.
+    """The sources of manifests, in any revision: paths, the values and variables of templates, and secrets to hide.
 
     `settings` win over the values in `values_files`.
     """
@@ -75,7 +79,10 @@ class Inputs:
     secrets: Secrets = no_secrets
 
     def values(self, content_of: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
-        """Return the values for templates; `content_of` returns a file of values as it was then, None for that on disk.
+        """Return the values for templates.
+
+        Args:
+            content_of: returns the content of a values file in another revision, or None to read it from disk.
 
         Raises:
             ManifestErrors: a file of values is not valid.
@@ -94,7 +101,7 @@ class Manifests:
         desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
         files: as the user named them.
         index: the documents that were read.
-        targets: what each target wants, by `Target.identity`.
+        targets: the merged targets, by `Target.identity`.
     """
 
     desired: DesiredState
@@ -171,10 +178,10 @@ class Manifests:
         return self.targets[target.identity]
 
     def inherited(self, target: Target, field: str) -> Iterator[str]:
-        """Yield the objects of groups above a target that hold there too, as far as their documents are here.
+        """Yield a line about each object of a group above a target that applies to the target too.
 
         Args:
-            target: the target; of one named by ID, the groups are not known.
+            target: the target. The groups above a target named by ID are not known.
             field: a section, or an object of it or a field of that, joined by dots.
         """
         section, _, rest = field.partition(".")
@@ -188,7 +195,7 @@ class Manifests:
                     yield f'also holds here: "{name}" of {group.desired.target} ({place})'
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return the place of something of any target: see `MergedTarget.origin`."""
+        """Return the place of an object or a field of any target: see `MergedTarget.origin`."""
         merged = self.targets.get(address.target.identity)
         return merged.origin(address, field) if merged else ""
 
@@ -237,15 +244,16 @@ class Manifests:
             return self._revised(moved, (), Diagnostics(), self.index.binds)
         except ManifestErrors:
             paths, manifests = {*present_paths.values()}, self
+            # One path after the other: an error of one must not keep the former paths of all others.
             for path in sorted(paths) if len(paths) > 1 else ():
                 manifests = manifests.with_moved({old: new for old, new in present_paths.items() if new == path})
             return manifests
 
     def of_members(self, members_by_group: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
-        """Return some projects of groups as they are declared, as far as these groups tell; none if there are errors.
+        """Return the desired state of some projects of groups; empty if there are errors.
 
         Args:
-            members_by_group: projects by group, in lower case.
+            members_by_group: the projects by group, in lower case; sets see no other projects.
         """
         diagnostics = Diagnostics()
         names = {name for members in members_by_group.values() for each in members for name in (each.path, each.id)}
@@ -257,10 +265,10 @@ class Manifests:
     def revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document]
     ) -> "tuple[Manifests | None, frozenset[tuple[Hashable, str]]]":
-        """Return the manifests with other documents, at the same knowledge of the service.
+        """Return the manifests with some documents replaced and added, and the same knowledge of the service.
 
         Args:
-            replaced: by document, what stands in its place.
+            replaced: for each old document, the new one.
             added: further documents.
 
         Returns:
@@ -278,7 +286,9 @@ class Manifests:
         added: Iterable[Document] = (),
         binds: Callable[[Target, Steps], bool] = everywhere,
     ) -> "Manifests":
-        """Return the manifests with other documents, as `revised` does; locks bind where `Index.binds` says.
+        """Return the manifests with some documents replaced and added, as `revised` does.
+
+        `binds` becomes `Index.binds`.
 
         Raises:
             ManifestErrors: with all errors.
@@ -335,11 +345,11 @@ def read_contents(
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
 
     Args:
-        contents: of the files; of one that was read before, its documents, as of `Index.documents_by_file`.
+        contents: by path, the content of a file, or its documents if it was read before: see `Index.documents_by_file`.
         kinds: all kinds.
         values: of templates.
         env_names: see `Inputs`.
-        surroundings: what `create` refers to; without it, archives are not looked at.
+        surroundings: the files that `create` refers to; by default, archives are not read.
     """
     return _read(
         contents, Templates(values, env_names), Index(section_specs(kinds), surroundings=surroundings), Diagnostics()
@@ -352,7 +362,7 @@ def _read(
     index: Index,
     diagnostics: Diagnostics,
 ) -> Manifests:
-    """Add the documents of files to an index, and merge them; the content of what is on disk is None."""
+    """Add the documents of files to an index, and merge them; a file whose content is None is read from disk."""
     with closing(templates):
         for path, content in contents.items():
             if isinstance(content, tuple):

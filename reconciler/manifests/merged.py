@@ -1,4 +1,7 @@
-"""What one target wants, and where each value of it comes from."""
+"""One merged target: its desired state, and the place in the manifests from which each of its values comes.
+
+`targets` creates a `MergedTarget` for each target; `explain`, plans and reports ask it for places.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,10 +70,10 @@ class MergedTarget:
         return {key: literal(value, names) for key, value in self.spec.items()}
 
     def unmanaged(self, field: str) -> str:
-        """Return the place where its document leaves a section, or one object, alone; empty if it does not.
+        """Return the place where the target's document leaves a section, or one object, alone; empty if it does not.
 
         Args:
-            field: the section, and what follows within it, joined by dots.
+            field: the section, or the section and the object, joined by a dot.
 
         Returns:
             The place, as `path:line`.
@@ -81,11 +84,11 @@ class MergedTarget:
             return document.find(("spec", UNMANAGED)).line
         named = (each for each in self.stack.let_go if each.section == section)
         is_list = self.stack.specs[section].items is None if section in self.stack.specs else False
-        held = (each for each in named if is_list or f"{inner}.".startswith(f"{each.name}."))
-        return next((document.find(("spec", *each.steps)).line for each in held), "")
+        entries = (each for each in named if is_list or f"{inner}.".startswith(f"{each.name}."))
+        return next((document.find(("spec", *each.steps)).line for each in entries), "")
 
     def hands_down(self, section: str) -> bool:
-        """Whether the objects that it declares in a section hold in all targets below it too."""
+        """Whether the objects of this group in a section apply to all targets below the group too."""
         spec = self.stack.specs.get(section)
         return spec is not None and any(
             isinstance(part, Collection) and part.listing.inherits for part in spec.kind.parts
@@ -94,7 +97,7 @@ class MergedTarget:
     def origin(self, address: Address, field: str | None = None) -> str:
         """Return the place of an object, a field of it, or its creation, as `path:line`; empty if it is not declared.
 
-        What is not declared in a pruned section has its origin where that is said.
+        For an undeclared object of a pruned section, the place is the section's entry in `prune`.
         """
         stack = self.stack
         if self.desired.creation and not address.section:
@@ -140,7 +143,7 @@ class MergedTarget:
         return is_free and may_be_renamed(spec, name, items[name], olds, self.stack.target.level)
 
     def remarks(self, key_path: Sequence[str | int]) -> list[str]:
-        """Return the lock or the minimum that holds a field, and the exceptions that are about it, a line each.
+        """Return a line for the lock or the minimum of a field, and a line for each exception that covers the field.
 
         Args:
             key_path: the keys from the spec downwards.

@@ -1,6 +1,7 @@
 """Minimums: values of profiles and sets that later layers may make stricter and not looser. Pure.
 
-`join` decides which of several layers' values holds: the strictest minimum, or a lock that is as strict.
+`Stack` collects a `Bid` of each layer, and `join` decides which value wins: the strictest minimum, or a lock that is as
+strict.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ class Bid:
         layer: the layer.
         fields: as declared, with canonical names; None if the item must not exist.
         locked: the fields that it locks.
-        minimum: the fields of which it declares a minimum; None if neither they nor the item are one.
+        minimum: the fields of which it declares a minimum; None if neither the item nor a field of it is a minimum.
     """
 
     layer: Any
@@ -47,14 +48,14 @@ Fault = Literal["looser", "incomparable", "locked looser"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A value of a layer that does not go with the minimum of another one.
+    """A value of a layer that conflicts with the minimum of another one.
 
     Attributes:
         layer: the layer.
-        against: the layer whose value it does not go with.
+        against: the layer with the conflicting value.
         steps: to the value, from the item or the section; to an entry of a list that unites, with `repr`.
-        fault: what is wrong: it is looser; it is a minimum too, and neither is stricter; or it is a minimum, and the
-            value of the other layer is locked and not as strict.
+        fault: `looser`: the value is looser than the minimum. `incomparable`: both values are minimums, and neither is
+            stricter. `locked looser`: the value is a minimum, and the locked value of the other layer is not as strict.
     """
 
     layer: Any
@@ -70,7 +71,7 @@ class Joined:
     Attributes:
         minimums: the fields that may be stricter on the service.
         winners: the fields whose value is not that of the last layer that declares it, each with layer and value.
-        breaches: the values that do not go together.
+        breaches: the values that conflict.
     """
 
     minimums: frozenset[str]
@@ -79,28 +80,29 @@ class Joined:
 
 
 def join(model: type[Resource], bids: Sequence[Bid], uniting: Collection[str]) -> Joined:
-    """Decide which layer's value of each field holds.
+    """Decide which layer's value of each field wins.
 
     Args:
         model: of the item, or of the section.
-        bids: of all layers that declare it, lowest first.
+        bids: of all layers that declare the item or section, lowest first.
         uniting: the fields whose lists unite, whatever the order: any entry that is not in a minimum is looser.
     """
-    held = frozenset(name for bid in bids for name in bid.at_least)
-    joined = Joined(held - {name for bid in bids for name in bid.locked})
-    in_order = held - {*uniting}
+    minimum_fields = frozenset(name for bid in bids for name in bid.at_least)
+    joined = Joined(minimum_fields - {name for bid in bids for name in bid.locked})
+    in_order = minimum_fields - {*uniting}
     _join_values(model, [*bids], in_order, joined)
-    for name in sorted(held & {*uniting}):
+    for name in sorted(minimum_fields & {*uniting}):
         _join_lists(model, [bid for bid in bids if bid.fields and isinstance(bid.fields.get(name), list)], name, joined)
     return joined
 
 
-def _join_values(model: type[Resource], bids: Iterable[Bid], held_fields: frozenset[str], joined: Joined) -> None:
+def _join_values(model: type[Resource], bids: Iterable[Bid], minimum_fields: frozenset[str], joined: Joined) -> None:
     current: dict[str, Any] = {}
     holders: dict[str, Bid] = {}
     lowest: Bid | None = None
     for bid in bids:
         if bid.fields is None:
+            # Null: the item must not exist. That is looser than a minimum of a lower layer; later layers begin anew.
             joined.breaches += [Breach(bid.layer, lowest.layer, (), "looser")] if lowest else []
             current, holders, lowest = {}, {}, None
             joined.winners.clear()
@@ -117,10 +119,10 @@ def _join_values(model: type[Resource], bids: Iterable[Bid], held_fields: frozen
                     joined.winners[name] = holder.layer, current[name]
                     continue
                 joined.winners.pop(name, None)
-                if fault or name in holder.locked:  # further layers have to go with the same value
+                if fault or name in holder.locked:  # later layers are compared with the same value
                     continue
             current[name] = value
-            if name in held_fields and (holder or name in bid.at_least | bid.locked):
+            if name in minimum_fields and (holder or name in bid.at_least | bid.locked):
                 holders[name] = bid
 
 
@@ -140,9 +142,9 @@ def _join_lists(model: type[Resource], bids: Sequence[Bid], name: str, joined: J
 
 
 def _takes_over(holder: Bid, bid: Bid, name: str, strictness: Strictness) -> tuple[bool, Fault | None]:
-    """Return whether the value of a layer takes the place of that of a lower one, and what is wrong with it.
+    """Return whether a layer's value replaces that of the lower layer `holder`, and the fault, if any.
 
-    Whatever changes a locked value is an error of its own.
+    A changed value of a lock is no fault here: `locks` reports it.
     """
     if name in holder.locked:
         if name not in bid.at_least:

@@ -1,4 +1,7 @@
-"""Groups and projects that have moved: documents with their present paths in the place of the former ones."""
+"""Documents of groups and projects that have moved, with the present paths in place of the former ones.
+
+`Manifests.with_moved` replaces documents by these; a `Document` keeps its former paths for messages.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,11 +13,11 @@ from reconciler.model.targets import Identity, Level, Target
 
 
 def with_present_paths(document: Document, present_paths: Mapping[Identity, str]) -> Document:
-    """Return a document that names groups and projects by their present paths; the same one if it does so already.
+    """Return a document that names groups and projects by their present paths; the same document if none has moved.
 
     Args:
-        document: of anything.
-        present_paths: of what has moved, by `Target.identity` with the former path.
+        document: a document of any kind.
+        present_paths: the paths of the groups and projects that have moved, by `Target.identity` with the former path.
     """
     moved = {steps: target for steps, target in _named(document.value) if target.identity in present_paths}
     if not moved:

@@ -1,4 +1,8 @@
-"""The projects that sets select."""
+"""The projects that sets select.
+
+`targets` asks for the `candidates` of a set and for the `chosen` among them. `Discovered` and `Shown` have the facts
+that the service has shown; `engine.discovery` reads them.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +21,7 @@ from reconciler.model.targets import Identity, Level, Target
 Placed = TypeVar("Placed")
 
 SOME = 3
-"""Projects that are named where many could be."""
+"""Projects that a message names as examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,13 @@ class Member:
     """A project of a group: its full path, and the fields that the service has shown.
 
     Attributes:
-        path: its full path.
-        archived: whether it is.
-        id: its numeric ID.
-        off: the keys of what is switched off.
-        is_empty: whether nothing was pushed into its repository yet.
-        default_branch: its name; None where the list does not show it. In an empty repository, there is no such branch.
+        path: the full path.
+        archived: whether the project is archived.
+        id: the numeric ID.
+        off: the keys of the features that are switched off.
+        is_empty: whether nothing was pushed into the repository yet.
+        default_branch: the name of the default branch; None where the list does not show it. An empty repository has no
+            such branch, although the service shows a name.
     """
 
     path: str
@@ -60,14 +65,14 @@ def no_default_branch(target: Target, *, is_off: bool) -> Obstacle:
 
 
 NO_SUCH_GROUP = "no such group"
-"""The cause of why the projects of a group cannot be listed, where it does not exist, or the token cannot see it."""
+"""The cause of an obstacle to listing the projects of a group that does not exist, or that the token cannot see."""
 
 Discovered = Mapping[str, Iterable[Member] | Obstacle]
-"""By group, as sets name it, all projects of it and its subgroups, or why these cannot be listed."""
+"""By group, as sets name it: the projects of the group and its subgroups, or the obstacle to listing them."""
 
 
 Branches = Mapping[Identity, str | Obstacle]
-"""By `Target.identity` of projects that were asked for, the default branch, or why it is not known."""
+"""By `Target.identity` of each project whose record was read: the default branch, or the obstacle to knowing it."""
 
 NO_PATHS: Mapping[Target, str] = MappingProxyType({})
 NO_BRANCHES: Branches = MappingProxyType({})
@@ -108,7 +113,7 @@ def by_group(placed_projects: Iterable[Placed], path_of: Callable[[Placed], str]
 
     Args:
         placed_projects: projects, or their paths.
-        path_of: returns the path of one.
+        path_of: returns the path of a project.
     """
     groups: dict[str, list[Placed]] = {}
     for project in placed_projects:
@@ -119,30 +124,30 @@ def by_group(placed_projects: Iterable[Placed], path_of: Callable[[Placed], str]
 
 
 def groups_above(path: str, groups: Collection[str]) -> list[str]:
-    """Return those of some groups, in lower case, that a path names or is below."""
+    """Return the groups, in lower case, that have a path or contain it."""
     return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
 
 
 def candidates(select: Selection, discovered: Discovered | None, others: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Return the paths of the projects that a set selects if they match its globs.
+    """Return the paths of the projects among which the globs of a set select.
 
     Args:
-        select: what it selects.
+        select: the `select` of the set.
         discovered: the projects of groups; None before the discovery.
-        others: projects that no list needs to show, by the groups around them: see `by_group`. Before the discovery,
-            these are the candidates.
+        others: projects that no list needs to show, by the groups that contain them: see `by_group`. Before the
+            discovery, these are the candidates.
     """
     if not select.group:
         return select.projects
-    others_inside = others.get(select.group.casefold(), ())
+    unlisted_paths = others.get(select.group.casefold(), ())
     if discovered is None:
-        return others_inside
+        return unlisted_paths
     projects = discovered[select.group]
     if isinstance(projects, Obstacle):
         return ()
     shown = list(projects)
-    there = {member.path.casefold() for member in shown}
-    missing = [path for path in others_inside if path.casefold() not in there]
+    shown_paths = {member.path.casefold() for member in shown}
+    missing = [path for path in unlisted_paths if path.casefold() not in shown_paths]
     return [member.path for member in shown if select.archived or not member.archived] + missing
 
 
@@ -157,10 +162,10 @@ class UnlistedSet:
     """A set whose group cannot be listed, so that its projects are unknown.
 
     Attributes:
-        obstacle: why the projects of its group cannot be listed; it is where the group is.
-        origin: where the set names it, as `path:line`.
-        layers: of the set.
-        select: what it selects.
+        obstacle: the obstacle to listing the projects, at the address of the group.
+        origin: the place where the set names the group, as `path:line`.
+        layers: the layers of the set.
+        select: the `select` of the set.
     """
 
     obstacle: Obstacle
@@ -169,7 +174,7 @@ class UnlistedSet:
     select: Selection
 
     def may_select(self, target: DesiredTarget) -> bool:
-        """Return whether a target may be one of its projects."""
+        """Return whether the set may select a target."""
         path = target.path or f"{self.select.group}/"
         inside = path.casefold().startswith(f"{self.select.group.casefold()}/")
         is_chosen = target.path is None or bool(chosen(self.select, [path]))
@@ -181,12 +186,12 @@ def idle(
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each glob of a set that includes no project, or if the set selects none.
 
-    The archived projects that it leaves out count: that they are archived may change.
+    Archived projects count as included although the set omits them: they may be restored.
 
     Args:
         declared_set: the set.
         offered: see `candidates`.
-        selected: those of them that match.
+        selected: the candidates that match.
         discovered: the projects of groups; None before the discovery.
     """
     select = declared_set.select

@@ -1,4 +1,8 @@
-"""Files of manifests: found, bounded, read as text, with locations in them that are safe to print."""
+"""Find manifest files, read them as text within limits, and locate values in them.
+
+Begin with `search`, `open_source`, and `Document.find`. A `Location` and a located message are safe to print: secrets
+are hidden, and control characters are escaped.
+"""
 
 import os
 import re
@@ -40,11 +44,11 @@ LONGEST_MESSAGE = 2000
 """Characters of a message."""
 
 Secrets = Callable[[], Collection[str]]
-"""Returns the texts that no message shows, whenever there is a message: nothing that is read holds one of them."""
+"""Returns the texts that no message shows; called for each message, so that secrets are never kept with a file."""
 
 
 def no_secrets() -> Collection[str]:
-    """Return that nothing is secret."""
+    """Return no secrets."""
     return ()
 
 
@@ -368,11 +372,14 @@ class Document:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is a profile or a set: the places in it are asked for with each target that it concerns."""
+        """Whether the document is a profile or a set: places in it are looked up for each target that it applies to."""
         return isinstance(self.value, dict) and self.value.get("kind") in SHARED
 
     def find(self, steps: Steps, *, at_key: bool = False) -> Location:
-        """Return the location of the value at some steps, or of its key; or else of the key of the value around."""
+        """Return the location of the value at some steps, or of its key.
+
+        If there is no such value, the location is that of the key of the innermost value that exists.
+        """
         parsed = self.source.positions(is_cached=self.is_shared)
         container = parsed.roots[self.number].value
         own = value = Position(self.line, 1)

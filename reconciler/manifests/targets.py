@@ -1,4 +1,8 @@
-"""The targets: each composed of its documents, merged and checked by itself."""
+"""Merge each target from its documents, and check it by itself.
+
+Begin with `merge_targets`. A `Composition` has the documents of one target, and `_merge` turns it into a
+`MergedTarget`.
+"""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -59,12 +63,12 @@ class Composition:
     """The documents of one target.
 
     Attributes:
-        target: as its own document names it, if it has one.
-        path: its full path; None for the user, and if only an ID is known.
-        member: what a list of projects shows of it; None where none was read.
-        parts: the sets that select it, by priority, then its own document; each with its layers, the profiles beneath
-            it first. Layers are missing if profiles do not exist, or do not fit the target.
-        asked: its default branch, or why it is not known, where the project was asked for; else None.
+        target: the target as its own document names it, or as a set names the project.
+        path: the full path; None for the user and the instance, and while only an ID is known.
+        member: the entry of the project in a list of projects; None where no list was read.
+        parts: the sets that select the target, by priority, then its own document. Each has its layers: its profiles
+            first, then itself. Profiles are missing that do not exist, or do not fit the target.
+        asked: the default branch, or the obstacle to knowing it, if the record of the project was read; else None.
     """
 
     target: Target
@@ -97,7 +101,7 @@ class Composition:
 
     @property
     def default_branch(self) -> str | Obstacle:
-        """The name of its default branch, or why it is not known."""
+        """The name of the default branch, or the obstacle to knowing it."""
         member = self.member
         if self.asked is not None or member is None:
             return self.asked or Obstacle(self.target.address, "its default branch is not known yet")
@@ -130,12 +134,12 @@ def merge_targets(
 ) -> dict[Identity, MergedTarget]:
     """Compose, merge and check each target by itself; return the good ones by identity, in the order of the targets.
 
-    A document that names a project by its ID and a set that discovers the project compose one target. What was merged
-    before of the same layers is not merged again.
+    A document that names a project by its ID and a set that discovers the project compose one target. A target whose
+    layers have not changed is taken from `Index.merged`.
 
     Args:
         index: all documents.
-        knowledge: of the targets, from the service.
+        knowledge: the facts about targets that the service has shown.
         diagnostics: takes the errors and warnings.
         only: the targets to merge, by `Target.identity`; None for all.
 
@@ -164,7 +168,7 @@ def _other_branches(
 ) -> Iterator[tuple[Layer, Diagnostic]]:
     """Yield a warning about each name in a set that is the default branch of some of its projects, and not of others.
 
-    Projects whose default branch another name there stands for do not count.
+    A project does not count if another name in the section, such as a wildcard, matches its default branch.
     """
     usual: set[tuple[Layer, str, str]] = set()
     others: dict[tuple[Layer, str, str], list[str]] = {}
@@ -200,17 +204,17 @@ def _branch_names(layers: Iterable[Layer], specs: SectionSpecs) -> Iterator[tupl
 def _compose(index: Index, knowledge: Shown, diagnostics: Diagnostics, only: Set[Identity] | None) -> list[Composition]:
     """Return the documents of each target, in the order of the targets; see `merge_targets`."""
     discovered, paths, branches = knowledge
-    there = projects_by_path(discovered)
-    known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
+    listed = projects_by_path(discovered)
+    known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in listed.values()}}
 
     def composed(target: Target, target_path: str | None) -> Composition:
         target_path = target.ref if isinstance(target.ref, str) else target_path
-        member = there.get(target_path.casefold()) if target_path else None
+        member = listed.get(target_path.casefold()) if target_path else None
         return Composition(target, target_path, member, asked=branches.get(target.identity))
 
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets = {name: composed(own.target, known.get(own.target)) for name, own in documents.items()}
-    others = _unlisted_candidates(documents.values(), targets.values(), discovered, there) if index.sets else {}
+    others = _unlisted_candidates(documents.values(), targets.values(), discovered, listed) if index.sets else {}
     for declared in sorted(index.sets.values(), key=lambda each: (each.priority, each.title)):
         layers, errors = _with_profiles(declared, None, index)
         offered = candidates(declared.select, discovered, others)
@@ -220,7 +224,7 @@ def _compose(index: Index, knowledge: Shown, diagnostics: Diagnostics, only: Set
         for path in {path.casefold(): path for path in selected}.values():
             target = Target(Level.PROJECT, path)
             if only is None or target.identity in only:
-                member = there.get(path.casefold(), Member(path))
+                member = listed.get(path.casefold(), Member(path))
                 by_number = targets.get(Target(Level.PROJECT, member.id).identity)
                 composition = targets.get(target.identity) or by_number or composed(target, path)
                 targets.setdefault(composition.target.identity, composition).parts.append((declared, layers))
@@ -258,7 +262,7 @@ def _unlisted(
 ) -> Iterator[Diagnostic]:
     """Yield a warning about a document that has only exceptions, for a project that the list of its group lacks.
 
-    Nothing is read of such a project, so no stage notices that it is not there.
+    No request is sent for such a project, so that no later stage would notice that the project does not exist.
     """
     path = str(declared_target.target.ref)
     lists = [
@@ -278,9 +282,12 @@ def _unlisted(
 def _with_profiles(
     declared_document: DeclaredTarget | DeclaredSet, composition: Composition | None, index: Index
 ) -> tuple[tuple[Layer, ...], list[Diagnostic]]:
-    """Return the profiles of a document and itself, and an error for each that is missing or does not fit the target.
+    """Return the layers of a document, its profiles first, and an error for each profile that cannot be used.
 
-    The composition is None for a set: all its targets have paths.
+    Args:
+        declared_document: the document.
+        composition: the target that the layers have to fit; None for a set, whose projects all have paths.
+        index: all documents.
     """
     layers: list[Layer] = []
     diagnostics: list[Diagnostic] = []
@@ -323,7 +330,7 @@ def _why_lacking(target: Target, placeholder: str) -> str:
 def _merge(
     composition: Composition, index: Index, diagnostics: Diagnostics, compared: set[tuple[int | str, ...]]
 ) -> MergedTarget | None:
-    """Return the outcome of a target's layers alone; None if one cannot be filled in, or a profile is missing."""
+    """Return the merged target; None if a layer cannot be filled in, or a profile is missing."""
     target = composition.target
     layers = tuple(layer for _, layers in composition.parts for layer in layers)
     values = composition.values
@@ -339,7 +346,8 @@ def _merge(
     sections = tuple(_sections(whole, remarks))
     contradictions: dict[str, Obstacle] = {}
     if DEFAULT_BRANCH in (values or {}) and composition.names_default_branch:
-        # What its name contradicts is a problem of its project alone: whoever may change it must not stop all plans.
+        # An error that only the name of the default branch causes is a problem of this project alone: a Maintainer who
+        # renames the branch must not stop the plans of all projects.
         objects = _of_default_branch(whole)
         wrong = [(place, each) for place, each, _ in (*errors, *((whole, each, None) for each in remarks))]
         for place, each in wrong:
@@ -369,7 +377,10 @@ def _object_at(stack: Stack, steps: Steps) -> tuple[str, Key] | None:
 
 
 def _as_written(unnamed: Stack, sections: Sequence[Section], contradicted: Container[str]) -> Iterator[Section]:
-    """Yield the sections of a target, each with what was written; of those with a contradiction, that alone."""
+    """Yield the sections of a target, each with its form before the default branch was filled in.
+
+    Of a contradicted section, only this form is yielded.
+    """
     written, named = (
         {section.kind: section for section in _sections(unnamed, [])},
         {each.kind: each for each in sections},
@@ -388,11 +399,11 @@ def _errors(
     index: Index,
     compared: set[tuple[int | str, ...]],
 ) -> Iterator[tuple[Place, Diagnostic, Target | None]]:
-    """Yield the errors of a target's layers, each with its place, and the target if it is wrong for that one alone."""
+    """Yield the errors of a target's layers, each with its place, and with the target if the error is its alone."""
     for diagnostic in _declared_beside(stack):
         yield stack.layers[-1].document, diagnostic, stack.target
     for layer in stack.layers:
-        # A target's own document has been read for its level.
+        # The sections of a target's own document were checked against its level when the document was read.
         for diagnostic, by in _misfits(layer, stack) if layer.title or layer.placeholders else ():
             yield layer.document, diagnostic, by
     for layer, error in broken_locks(stack) if stack.has_locks else ():
@@ -416,7 +427,7 @@ def _is_mergeable(
         diagnostics.add(Diagnostic(layer.placeholders[name][0], message), layer.document)
     is_whole = all(len(part) > len(last.profiles) for last, part in composition.parts)
     if composition.own and not (too_long or is_whole):
-        # It is checked by itself, since it cannot be merged with all that is beneath.
+        # The own document is checked by itself, since its layers cannot be merged.
         for name, section in composition.own.sections.items():
             for diagnostic in check_alone(index.specs[name], section, (composition.target.level,)):
                 diagnostics.add(diagnostic, composition.own.document)
@@ -424,9 +435,9 @@ def _is_mergeable(
 
 
 def _misfits(layer: Layer, stack: Stack) -> Iterator[tuple[Diagnostic, Target | None]]:
-    """Yield errors about sections that the target's level does not have, and names that are the same once filled in.
+    """Yield errors about sections that the target's level does not have, and about names that are equal once filled in.
 
-    The former are for the target alone.
+    Errors about the level concern the target alone, and are yielded with the target.
     """
     for name, value in layer.sections.items():
         if name in stack.unmanaged:
@@ -440,7 +451,7 @@ def _misfits(layer: Layer, stack: Stack) -> Iterator[tuple[Diagnostic, Target | 
 
 
 def _declared_beside(stack: Stack) -> Iterator[Diagnostic]:
-    """Yield an error for each object that the target's own document declares, although it leaves it alone."""
+    """Yield an error for each object that the target's own document both declares and leaves alone."""
     own = stack.layers[-1]
     for each in stack.let_go:
         for declaration in _declaring(own, each, stack):
@@ -463,7 +474,7 @@ def _declaring(layer: Layer, let_go: LetGo, stack: Stack) -> Iterator[Declaratio
 
 
 def _remarks_about_let_go(stack: Stack, *, complete: bool) -> Iterator[Diagnostic]:
-    """Yield advice about each object that is left alone: whether the line that says so has to stay.
+    """Yield advice about each object that is left alone: whether its line in `unmanaged` is still needed.
 
     Args:
         stack: the layers of the target.
@@ -511,10 +522,10 @@ def _desired(
     exceptions: tuple[DeclaredException, ...] = ()
     if own is not None and own.exceptions:
         if discovered is None:
-            # Sets that name groups apply to each path below them.
+            # Before the discovery, sets of groups apply to each documented path below; of an ID, the path is unknown.
             complete = not (target.level is Level.PROJECT and composition.nameless and index.groups)
         else:
-            # They apply to what the lists show: a project that has moved, is archived, or was deleted has lost them.
+            # Afterwards, they apply to listed projects: one that has moved, is archived, or was deleted has lost them.
             complete = member is not None and not member.archived
         exceptions, problems = read_exceptions(own.exceptions, merged.stack, index.today, complete=complete)
         for problem in problems:
@@ -540,7 +551,7 @@ def _desired(
 
 
 def _waiting(composition: Composition, stack: Stack) -> dict[str, Obstacle]:
-    """Return by section why its default branch is not known, if it names that."""
+    """Return the obstacle of each section that uses `{default_branch}` while the branch is unknown."""
     branch = composition.default_branch
     if isinstance(branch, str) or not composition.names_default_branch:
         return {}
@@ -567,7 +578,7 @@ def _numbers(declared_set: DeclaredSet) -> Mapping[Identity, int]:
 
 @lru_cache(maxsize=256)
 def _shared(equal_names: frozenset[str]) -> frozenset[str]:
-    """Return the same set for all equal ones: a fleet has few different ones."""
+    """Return one object for all equal sets: a fleet has few different ones, and thousands of targets."""
     return equal_names
 
 
@@ -605,8 +616,8 @@ def _set_conflicts(
 
 def _are_joined(lower_stack: Stack, upper_stack: Stack, steps: Steps) -> bool:
     """Return whether a field is a minimum of two sets, or of one and locked by the other: the order does not matter."""
-    holds = [lock_on(stack, steps) for stack in (lower_stack, upper_stack)]
-    return all(holds) and any(lock and lock.is_minimum for lock in holds)
+    locks = [lock_on(stack, steps) for stack in (lower_stack, upper_stack)]
+    return all(locks) and any(lock and lock.is_minimum for lock in locks)
 
 
 def _disagreements(lower_stack: Stack, upper_stack: Stack) -> Iterator[Steps]:
@@ -618,7 +629,7 @@ def _disagreements(lower_stack: Stack, upper_stack: Stack) -> Iterator[Steps]:
         if not isinstance(mine, dict) or not isinstance(theirs, dict):
             yield from differences((name,), mine, theirs)
             continue
-        # By the keys of the later set: those of all sets before it, merged, may be many.
+        # Only the keys of the later set are compared: the sets before it, merged, may have many more.
         ordered = {key: mine[key] for key in theirs if key in mine and not spec.merges_as_set(key)}
         different = list(differences((name,), ordered, theirs))
         displaces = spec.kind.remainder(mine, theirs) != mine or spec.kind.remainder(theirs, mine) != theirs

@@ -1,8 +1,8 @@
 """The process that renders templates: `templates` starts it, and it ends with its standard input.
 
 A template can ask for any amount of time and memory, within one operation that only the operating system can interrupt.
-This process has limits on both. The process that started it sends pickles; the answers, in which templates have a say,
-are JSON. It imports little, so that it starts fast.
+This process has limits on both. The process that started it sends pickles. The answers are JSON, since templates
+control their text, and reading a pickle can run code. The module imports little, so that the process starts fast.
 """
 
 import json
@@ -38,9 +38,11 @@ def main() -> None:
     The first pickle has the limits and the values; each of the others is a template: its path, its text, and whether to
     mark lines. Each answer is a line of JSON: the text, or the error and its line.
     """
+    # Ctrl-C reaches both processes: the one that started this one decides when to end it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = sys.stdin.buffer
     seconds, memory, longest, given = pickle.load(orders)  # noqa: S301 - from the process that started this one
+    # A core dump would write values of environment variables to the disk.
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, memory)
     signal.signal(signal.SIGPROF, partial(_end, seconds))
@@ -50,6 +52,7 @@ def main() -> None:
             answer: dict[str, str | int]
             sandbox = _Sandbox(longest, extensions=[_Marking] if marked else [])
             try:
+                # The values are unpickled for each template: one template could change a list for the next.
                 with _limited(seconds):
                     answer = {"text": _render(path, text, sandbox, *pickle.loads(given))}  # noqa: S301 - as above
             except Exception as error:  # noqa: BLE001 - a template may raise whatever Python does
@@ -107,13 +110,13 @@ class _BoundedRange:
     """`range()`, with a limit for the whole template."""
 
     def __init__(self) -> None:
-        self._left = MOST_NUMBERS
+        self._remaining = MOST_NUMBERS
 
     def __call__(self, *args: int) -> range:
         numbers = range(*args)
-        if len(numbers) > self._left:
+        if len(numbers) > self._remaining:
             raise _TooMuch(f"range() gives more than {MOST_NUMBERS:,} numbers")
-        self._left -= len(numbers)
+        self._remaining -= len(numbers)
         return numbers
 
 

@@ -1,4 +1,7 @@
-"""Jinja2 templates to text, rendered by a process with limits on time and memory: see `template_process`."""
+"""Render Jinja2 templates to text, in a process with limits on time and memory: see `template_process`.
+
+`manifests` creates one `Templates` for all files of a run, and calls `Templates.source` for each template.
+"""
 
 import json
 import os
@@ -40,7 +43,7 @@ MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 class Templates:
     """Renders templates with values, and with the environment variables that are named.
 
-    The process is started for the first template, and stays for the others until `close`.
+    The process is started for the first template, and renders all others until `close`.
     """
 
     def __init__(
@@ -81,6 +84,8 @@ class Templates:
 
         @cache
         def marks() -> tuple[tuple[int, int], ...]:
+            # A second rendering, for the line of an error alone: marks cost time, and a few templates compute with
+            # their own text.
             closed = self._process is None
             try:
                 return _marks(self._render(written, marked=True), rendered)

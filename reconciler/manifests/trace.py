@@ -1,7 +1,7 @@
 """Where each value of a target comes from: the layers that set it, and the steps to it as each of them writes it.
 
-Steps lead from a spec down to a value. In a list of names that layers unite, the last step of a target's spec is the
-entry's number in the merged list; the layers are asked for the entry itself.
+Begin with `declarations` and `find`. Steps lead from a spec down to a value. In a list of names that layers unite, the
+last step in a target's spec is the position in the merged list; in a `Trace`, it is the entry itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from reconciler.manifests.sources import Location, Steps
 from reconciler.model.targets import Key
 
 Trace = Mapping[Steps, Sequence["Declaration"]]
-"""By the steps to each value of a section, as a target has it, who declares it, lowest first."""
+"""By the steps to each value of a section, as a target has it: its declarations, lowest first."""
 
 
 class Declaration(NamedTuple):
@@ -21,7 +21,7 @@ class Declaration(NamedTuple):
 
     Attributes:
         layer: the layer.
-        steps: as it writes them.
+        steps: to the value, as the layer writes them.
         value: as the target has it, with canonical names and placeholders filled in.
     """
 
@@ -52,7 +52,7 @@ def declarations(stack: Stack, steps: Steps) -> Sequence[Declaration]:
 
 
 def find(stack: Stack, steps: Steps, *, at_key: bool = False) -> tuple[Layer, Location]:
-    """Return the layer that set the value at some steps, or the innermost value around, and the location."""
+    """Return the layer that set the value at some steps, or the innermost value that contains it; and the location."""
     top, is_exact = next(
         (declared[-1], length == len(steps))
         for length in range(len(steps), 0, -1)
@@ -63,7 +63,10 @@ def find(stack: Stack, steps: Steps, *, at_key: bool = False) -> tuple[Layer, Lo
 
 @lru_cache(maxsize=1024)  # accept asks for the sections of one target after those of all others
 def trace(stack: Stack, section: str) -> Trace:
-    """Return the declarations of each value of a section; an entry of a list of names has its name for a number."""
+    """Return the declarations of each value of a section.
+
+    The steps to an entry of a list of names end in its `repr`.
+    """
     merged: dict[Steps, list[Declaration]] = {}
     for layer in stack.layers:
         if section in layer.sections:
@@ -71,6 +74,8 @@ def trace(stack: Stack, section: str) -> Trace:
                 merged.setdefault(steps, []).append(declaration)
     for winning, layer in stack.winners.items():
         for steps in [steps for steps in merged if steps[: len(winning)] == winning]:
+            # The last declaration is taken as the one that has won: that is a minimum of a lower layer if it is the
+            # strictest.
             merged[steps].sort(key=lambda declaration: declaration.layer is layer)
     return merged
 
@@ -96,9 +101,9 @@ def _traced(
 def _values(
     spec: SectionSpec, values: Placeholders | None, traced_place: tuple[Steps, Steps, Any], written_value: Any
 ) -> Iterator[tuple[Steps, Steps, Any]]:
-    """Yield a value and all within it: its steps in a target's spec, its steps as written, and the value there.
+    """Yield a value and all values in it: its steps in a target's spec, its steps as written, and the value there.
 
-    Of names that are equal once filled in, which is an error, the one that is written so comes first.
+    If two names are equal once filled in, which is an error, the literal one comes first.
     """
     steps, own_steps, value = traced_place
     yield traced_place
@@ -119,12 +124,12 @@ def _values(
 
 
 def _entry(list_entry: Any) -> str:
-    """Return the step to an entry of a list of names; one that is no name, which is an error, may be of any type."""
+    """Return the step to an entry of a list of names: its `repr`, since an entry of a wrong type may be unhashable."""
     return repr(list_entry)
 
 
 def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
-    """Yield the declarations of `prune`, or of its entry of a number in the merged list."""
+    """Yield the declarations of `prune`, or those of the entry at a position of the merged list."""
     for layer in stack.layers:
         if layer.prune is not None and not inner:
             yield Declaration(layer, (PRUNE,), layer.prune)
@@ -134,7 +139,7 @@ def _prunings(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
 
 
 def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
-    """Yield the own document of a target if it declares `unmanaged`, or its entry of a number."""
+    """Yield the declaration of `unmanaged` in the target's own document, or that of the entry at a position."""
     for layer in stack.layers:
         if layer.unmanaged or layer.let_go:
             names = fill_all(layer.document.value["spec"][UNMANAGED], stack.values)
@@ -142,11 +147,12 @@ def _unmanaged(stack: Stack, inner: Sequence[int]) -> Iterator[Declaration]:
 
 
 def field_path(field: str, raw_spec: Any) -> Steps | None:
-    """Return the steps of a dotted field in a spec, whose keys may hold dots themselves; None if there is no such."""
+    """Return the steps of a dotted field in a spec, whose keys may hold dots; None if there is no such field."""
     if not field:
         return ()
     if not isinstance(raw_spec, dict):
         return None
+    # The longest first: in `release.v1.level`, the key may be `release.v1`.
     for key in sorted(raw_spec, key=len, reverse=True):
         if field == key:
             return (key,)

@@ -1,4 +1,7 @@
-"""Checks of values: pydantic's errors in plain words, names, and rules across fields."""
+"""Check values: pydantic's errors in plain words, names, and rules across fields.
+
+Begin with `check_section`, for a section of a merged target; `check_alone` is for documents that have no target.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +23,7 @@ from reconciler.manifests.trace import find
 from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.in_effect import PatternRule
+from reconciler.model.renames import circles
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
@@ -87,7 +91,10 @@ def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
 
 
 def _is_about_form(errors: list[Any]) -> bool:
-    """Whether a value is of another form: not reported if it is nearly right in one of its forms."""
+    """Whether all errors say that a value has another form.
+
+    They are omitted where an alternative of the type has errors deeper in the value.
+    """
     return all(error["type"] in {*EXPECTED, "extra_forbidden", "literal_error"} for error in errors)
 
 
@@ -167,7 +174,7 @@ def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
 
 
 def _message(errors: list[Any], value: Any, example: str, *, is_entry: bool) -> str:
-    """Return one message for pydantic's errors about one value: there is one for each type it may have."""
+    """Return one message for pydantic's errors about a value: there is an error for each possible type."""
     rules = [error for error in errors if error["type"] not in EXPECTED]
     such_as = f" such as `{example}`" if example else ""
     if rules:
@@ -260,7 +267,7 @@ def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
 
 
 def _sound_items(spec: SectionSpec, section_value: Any, level: Level) -> dict[str, Resource | None]:
-    """Return the items of a section that are of the right form by themselves, where others are not."""
+    """Return the items of a section that have the right form, if other items do not."""
     sound: dict[str, Resource | None] = {}
     for key, item in section_value.items() if spec.items and isinstance(section_value, dict) else ():
         with suppress(ValidationError):
@@ -280,7 +287,7 @@ def check_alone(spec: SectionSpec, section_value: Any, levels: tuple[Level, ...]
     """Return the errors of form in a section of a document that is no target's, or not complete.
 
     Placeholders, missing keys and rules across fields are left to the check of targets. Of several possible levels, the
-    one with the fewest errors counts.
+    errors of the one with the fewest are returned.
     """
     verdicts = [_verdict(spec, level, section_value) for level in levels if level in spec.check]
     best = min(reversed(verdicts), key=_weight, default=[])
@@ -348,7 +355,7 @@ def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Itera
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section_value, in_chains=spec.items.writes.renames)
+        yield from _old_name_errors(section_value, spec.items)
 
 
 def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
@@ -370,13 +377,8 @@ def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bo
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> Iterator[Diagnostic]:
-    """Yield the errors in former names.
-
-    Args:
-        items_by_name: the items of a section.
-        in_chains: whether an item may get a name that another one gives up; see `Writes.renames`.
-    """
+def _old_name_errors(items_by_name: Mapping[str, Any], collection: Collection) -> Iterator[Diagnostic]:
+    """Yield the errors in former names of the items of a section."""
     claimed: dict[str, str] = {}
     for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
@@ -386,12 +388,16 @@ def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> It
                 continue
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
-            elif items_by_name.get(old) is not None and not (in_chains and _single_former_name(items_by_name[old])):
+            elif items_by_name.get(old) is not None and not (
+                collection.writes.renames and _single_former_name(items_by_name[old])
+            ):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
                 yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
-    yield from _circle_errors({key: _single_former_name(item) for key, item in items_by_name.items()})
+    if not collection.names.exchangeable:
+        former = {key: _single_former_name(item) for key, item in items_by_name.items()}
+        yield from _exchange_errors({key: old for key, old in former.items() if old})
 
 
 def _single_former_name(item_value: Any) -> str:
@@ -401,19 +407,13 @@ def _single_former_name(item_value: Any) -> str:
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
-
-    Live names do not show whether an apply has exchanged them already.
-    """
-    for key, old in former_by_item.items():
-        name, others = old, {key}
-        while name in former_by_item and name not in others:
-            others.add(name)
-            name = former_by_item[name]
-        if name == key != old:
-            message = f"`{old}` and `{key}` exchange names: rename one to a third name first, in a commit of its own"
-            yield Diagnostic((key, OLD_NAMES), message, value=old)
+def _exchange_errors(former_by_name: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield an error for each item that exchanges its name with others."""
+    for circle in circles(former_by_name):
+        names = listed(f"`{name}`" for name in circle)
+        fix = f"leave {OLD_NAMES} out to exchange their fields, or use a third name first"
+        for key in circle:
+            yield Diagnostic((key, OLD_NAMES), f"{names} exchange names: {fix}", value=former_by_name[key])
 
 
 def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:
@@ -428,7 +428,7 @@ def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:
 def may_be_renamed(
     spec: SectionSpec, name: str, item_value: Mapping[str, Any] | None, olds: list[str], level: Level
 ) -> bool:
-    """Whether the rules of a section take some names as the former ones of an item; see `names_taken` for the rest."""
+    """Whether the rules of a section allow some names as former names of an item; see `names_taken` too."""
     renamed = {**(item_value or {}), OLD_NAMES: olds}
     return all(broken.severity != "error" for broken in _rules(_sound_items(spec, {name: renamed}, level), spec))
 
@@ -495,7 +495,7 @@ def _pattern_rules(section_model: Wanted, owner: str = "") -> list[PatternRule]:
 
 
 def _name_rules(collection: Collection, name: str, resource: Resource) -> Iterator[tuple[str, str]]:
-    """Yield the fields that do not go with a name: an object that stands for a sort of its own is not renamed."""
+    """Yield the fields that do not go with a name: an object whose name is fixed is never renamed."""
     yield from collection.names.rules(name, resource, False)
     if collection.names.fixed and OLD_NAMES in resource.model_fields_set:
         olds = [name, *getattr(resource, OLD_NAMES)]

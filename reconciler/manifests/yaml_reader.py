@@ -366,6 +366,7 @@ class _Builder:
         self._nodes += 1
         self._length += len(event.value)
         try:
+            # An escape such as `"\ud800"` is half a character, which no request can carry.
             value.encode()
             if event.tag is not None:
                 value = resolve_tagged(event.tag, value)

@@ -1,4 +1,7 @@
-"""The history of a checkout, as deletions by absence need it: what HEAD contains, and what the checkout lacks."""
+"""The commits of a checkout: which of them HEAD contains, and what a shallow or sparse checkout lacks.
+
+Deletions by absence ask an `Ancestry`: what a commit declared may be deleted only by a commit that contains it.
+"""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -14,7 +17,7 @@ SUBMODULE = "160000"
 
 
 Fetched = Callable[[str], Collection[str]]
-"""Returns the IDs of a commit and of all that it descends from, as the remote has them; none if they cannot be had."""
+"""Returns the IDs of a commit and its ancestors on the remote; none if the remote lacks it or cannot be reached."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,9 @@ class Ancestry:
 
     Attributes:
         top: the top folder of the checkout.
-        head: the full ID of the commit that its manifests are of.
-        remote: the name of the remote that the inventory lives on; empty if it lives in this repository.
-        fetched: asks the remote for what this clone lacks.
+        head: the full ID of the commit whose manifests are applied.
+        remote: the name of the remote that has the inventory; empty if this repository has it.
+        fetched: reads from the remote the commits that this clone lacks.
     """
 
     top: Path
@@ -44,7 +47,7 @@ class Ancestry:
     def last_applied(self, commit: str) -> LastApplied:
         """Return the position of the last apply's commit; a commit that this clone lacks is fetched first.
 
-        A list that lives in this repository names commits that were made here: one that is gone was given up.
+        A local inventory names commits that were made in this repository: one that is missing now was given up.
         """
         return LastApplied(
             commit, self._position_after_fetch(commit) if commit else CommitPosition.CONTAINED, self.remote
@@ -63,13 +66,15 @@ class Ancestry:
             return CommitPosition.CONTAINED
         if git(self.top, ["merge-base", "--is-ancestor", self.head, commit]).returncode == 0:
             return CommitPosition.AHEAD
-        if self._is_shallow:  # a commit that is there may still be an ancestor, beyond what was fetched
+        if self._is_shallow:  # a commit that exists may be an ancestor beyond the fetched ones
             return CommitPosition.CUT_OFF
         known = git(self.top, ["cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
         return CommitPosition.ELSEWHERE if known else CommitPosition.UNKNOWN
 
     def _position_after_fetch(self, commit: str) -> CommitPosition:
         position = self._position(commit)
+        # Nothing can be fetched, and nothing needs to be: the commit was made here, and dropped by a rebase or an
+        # amend.
         if position is CommitPosition.UNKNOWN and not self.remote:
             return CommitPosition.ELSEWHERE
         if position not in (CommitPosition.UNKNOWN, CommitPosition.CUT_OFF):
@@ -89,18 +94,19 @@ class Ancestry:
 
 
 def ancestry(top: Path) -> Ancestry | None:
-    """Return the history of what is checked out; None where nothing was ever committed."""
+    """Return the history of the checked-out commit; None in a repository without commits."""
     done = git(top, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
     return Ancestry(top, done.stdout.decode().strip()) if done.returncode == 0 else None
 
 
 def incomplete(top: Path, manifest_paths: Sequence[Path]) -> str:
-    """Return the reason for which a checkout may lack manifests of HEAD; empty if it lacks none.
+    """Return the reason for which a checkout may lack manifests of HEAD; empty if it is complete.
 
     Args:
         top: the top folder of the checkout.
-        manifest_paths: of the manifests.
+        manifest_paths: the paths of the manifests.
     """
+    # The manifests that a sparse checkout leaves out would look removed, and their objects would be deleted.
     if git(top, ["config", "--bool", "--get", "core.sparseCheckout"]).stdout.strip() == b"true":
         return "this checkout is sparse: run `git sparse-checkout disable` first"
     below = [os.path.relpath(os.path.realpath(path), top) for path in manifest_paths]

@@ -1,4 +1,7 @@
-"""The applies of a repository's manifests, as commits of the inventory's branch, and as `log` shows them."""
+"""The log of applies: each `Apply` is a commit of the inventory's branch.
+
+`Apply.message` writes the text of the commit, and `read_apply` reads it; `branch` stores it, and `log` shows it.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -79,11 +82,12 @@ class KilledRun:
 
 
 def read_apply(name: str, commit: str) -> Apply:
-    """Return an apply from the ID and the text of its commit; whatever that does not say is empty.
+    """Return an apply from the ID and the text of its commit; a missing or malformed value is empty.
 
-    Whoever can push to the branch writes the text.
+    Everyone who can push to the branch can write such a text.
     """
     head, _, message = commit[:MOST_READ].partition("\n\n")
+    # Of two headers of one name the first counts: in reversed order, it overwrites the second.
     headers = dict(line.partition(" ")[::2] for line in reversed(head.split("\n")))
     author, email, when = _identity(headers.get("author", ""))
     committer, _, stored = _identity(headers.get("committer", ""))
@@ -108,10 +112,9 @@ def read_apply(name: str, commit: str) -> Apply:
 
 
 def latest(log: Sequence[Apply], killed: Sequence[KilledRun] = ()) -> str:
-    """Return the apply that `revert --last` undoes: the latest that is no revert, or that of an unfinished revert.
+    """Return the apply that `revert --last` undoes: the latest that is no revert, or the one of an unfinished revert.
 
-    A revert that is not done, or was killed, is finished before anything else is undone. The text is empty if there is
-    nothing.
+    A revert that failed or was killed is finished before an older apply is undone. The text is empty without any apply.
     """
     if killed and killed[0].reverts:
         return killed[0].reverts
@@ -137,7 +140,7 @@ def short(name: str) -> str:
 
 
 def revert_words(name: str) -> list[str]:
-    """Return the words of the command that plans the way back from an apply; none without one."""
+    """Return the words of the command that plans to undo an apply; none without an apply."""
     return ["reconciler", "revert", short(name)] if name else []
 
 

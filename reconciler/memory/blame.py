@@ -39,7 +39,7 @@ def line_authors(origins: Iterable[str]) -> Mapping[str, tuple[str, str]]:
 
 
 def _authors(top: Path, path: Path) -> Mapping[str, tuple[str, str]]:
-    """Return the authors of a file by line; none of a file that git does not have. One process for each file."""
+    """Return the authors of a file by line, with one process; none if git does not track the file."""
     done = git(top, ["blame", "--porcelain", "--", str(path)])
     commits: dict[str, dict[str, str]] = {}
     lines: dict[str, str] = {}
@@ -50,7 +50,7 @@ def _authors(top: Path, path: Path) -> Mapping[str, tuple[str, str]]:
             lines[header["line"]] = commit
         elif not text.startswith("\t"):
             key, _, value = text.partition(" ")
-            # Of each commit, git writes the facts once: with the first of its lines.
+            # Git writes the author and time of a commit once, with the first of its lines.
             commits.setdefault(commit, {}).setdefault(key, value)
     return {
         line: (commits[commit]["author"], _day(commits[commit]["author-time"]))

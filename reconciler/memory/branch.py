@@ -1,4 +1,7 @@
-"""The branch of the inventory as commits: one file and one apply each, read and written, in whatever repository."""
+"""The branch of the inventory: each commit has one file, the inventory, and describes one apply.
+
+`write_commit` writes such a commit, and `content` and `applies` read it, in the local repository or in an `exchange`.
+"""
 
 import re
 from collections.abc import Sequence
@@ -34,16 +37,16 @@ def tip(repository: Repository, branch: str) -> str:
     """
     done = repository.run(["rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"])
     if done.returncode not in (0, EXIT_NO_REF):
-        said = " ".join(done.stderr.decode(errors="replace").split())
-        raise InventoryUnreadable(said.removeprefix("fatal: "))
+        message = " ".join(done.stderr.decode(errors="replace").split())
+        raise InventoryUnreadable(message.removeprefix("fatal: "))
     return done.stdout.decode().strip()
 
 
 def content(repository: Repository, branch: str, commit: str) -> str:
-    """Return the text of the list at a commit.
+    """Return the text of the inventory at a commit.
 
     Raises:
-        InventoryUnreadable: the commit holds anything else than the list.
+        InventoryUnreadable: the commit has another file than the inventory.
     """
     listing = repository.run(["ls-tree", "-z", commit])
     entry = INVENTORY_ENTRY.fullmatch(listing.stdout)
@@ -63,18 +66,19 @@ def content(repository: Repository, branch: str, commit: str) -> str:
 
 
 def write_commit(repository: Repository, text: str, parent: str, apply: Apply, committer: Person) -> str:
-    """Write a commit with nothing but a list, and return its ID.
+    """Write a commit with the inventory as its only file, and return the commit's ID.
 
     Args:
         repository: where the objects are written.
-        text: of the list.
+        text: of the inventory.
         parent: the commit before; empty for the first one.
-        apply: what it tells of.
-        committer: who stores it.
+        apply: the apply that the commit describes.
+        committer: the person who stores the inventory.
 
     Raises:
         InventoryNotStored: git fails.
     """
+    # The objects are written directly: neither the index nor the work tree of the checkout changes.
     blob = _written(repository, ["hash-object", "-w", "--stdin"], text.encode())
     tree = _written(repository, ["mktree", "-z"], f"100644 blob {blob}\t{FILE}\0".encode())
     when = f"{int(apply.when.timestamp())} +0000"
@@ -94,9 +98,9 @@ def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]
     """Return the last applies, the latest first.
 
     Args:
-        repository: the one that has the branch, or has fetched so many of its commits.
-        commit: the branch's last one.
-        most: how many at most.
+        repository: one that has the branch, or has fetched as many of its commits.
+        commit: the last commit of the branch.
+        most: the maximum number of applies.
 
     Raises:
         InventoryUnreadable: a commit cannot be read.
@@ -116,8 +120,8 @@ def _commit(repository: Repository, name: str) -> str:
 def _written(repository: Repository, arguments: Sequence[str], sent: bytes) -> str:
     done = repository.run(arguments, sent)
     if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")
-        raise InventoryNotStored(f"git {arguments[0]} failed: {said}")
+        message = " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")
+        raise InventoryNotStored(f"git {arguments[0]} failed: {message}")
     return done.stdout.decode().strip()
 
 

@@ -1,7 +1,7 @@
-"""What a clone remembers of its applies, in `.git/reconciler/`: the last reports, and the runs that were killed.
+"""The data that a clone keeps of its applies, in `.git/reconciler/`: the last reports, and marks of runs.
 
-A run has a mark while it writes, locked as long as its process lives. A mark that nobody holds is of a run that was
-killed: neither the log nor a report tells of it.
+A run that writes has a mark, which is locked as long as its process lives. An unlocked mark is that of a killed run,
+which has neither a report nor an entry in the log. Begin with `Clone`.
 """
 
 import fcntl
@@ -28,10 +28,10 @@ REPORT_NAME = re.compile(r"([0-9]{8}T[0-9]{6})-([0-9a-f]{40}|[0-9a-f]{64})\.json
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """The memory of a clone, for its owner alone; its worktrees share it.
+    """The data of a clone, readable for its owner alone; worktrees of the clone share it.
 
     Attributes:
-        folder: in the folder of the repository's data.
+        folder: `reconciler` in the data folder of the repository.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class Clone:
         return {name[2]: path for path in paths if (name := REPORT_NAME.fullmatch(path.name))}
 
     def keep_report(self, apply: str, when: datetime, text: str) -> Path:
-        """Keep the report of an apply, and delete the oldest ones beyond the last ten.
+        """Keep the report of an apply, and delete all but the last ten.
 
         Args:
             apply: the full ID of the apply.
@@ -54,7 +54,7 @@ class Clone:
             text: the report as JSON.
 
         Raises:
-            OutputFailed: it could not be written.
+            OutputFailed: the report could not be written.
         """
         folder = self.folder / "reports"
         with naming(folder):
@@ -68,39 +68,41 @@ class Clone:
         return path
 
     def report_of(self, apply: str) -> Path | None:
-        """Return the report of an apply, by the beginning of its ID; None if there is none, or more than one.
+        """Return the report of an apply, by the beginning of its ID; None if there is no report, or more than one.
 
         Raises:
-            OutputFailed: others can write there.
+            OutputFailed: the report belongs to another user.
         """
         kept = [path for name, path in self.reports.items() if apply and name.startswith(apply)]
         if len(kept) != 1:
             return None
         (path,) = kept
+        # `revert` writes the values of a report to the service: another user must not be able to provide them.
         if path.is_symlink() or path.stat().st_uid != os.geteuid():
             raise OutputFailed(f"{path} is not a file of yours: delete it")
         return path
 
     @property
     def killed(self) -> list[KilledRun]:
-        """The runs that were killed since the last one that came to its end, the latest first."""
+        """The runs that were killed since the last run that ended, the latest first."""
         runs = (_read(path) for path in reversed(self._unlocked_marks))
         return [run for run in runs if run]
 
     @contextmanager
     def marked(self, run: KilledRun) -> Iterator[None]:
-        """Mark a run while this block writes. When it ends, the marks of runs that were killed go too.
+        """Mark a run while this block writes.
 
-        After an error, which has told of the run, they stay. Where no mark can be written, there is none.
+        At its end, the marks of killed runs are removed too; after an error, which the run itself reports, they are
+        kept. If the mark cannot be written, the run goes on without a mark.
 
         Args:
-            run: as the log shows it if it is killed.
+            run: the entry of the log if this run is killed.
         """
         handle, path = None, self.folder / "runs" / f"{run.began_at:%Y%m%dT%H%M%S%f}-{os.getpid()}.json"
         with suppress(OutputFailed, OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = open_own(path)
-            # The lock ends with the process, however that ends: a mark without a lock is that of a killed run.
+            # The kernel releases the lock however the process ends, also after SIGKILL.
             fcntl.flock(handle, fcntl.LOCK_EX)
             append_line(handle, json.dumps([run.began_at.isoformat(), run.manifests, run.reverts]))
         try:
@@ -115,9 +117,10 @@ class Clone:
 
     @property
     def _unlocked_marks(self) -> list[Path]:
-        """The marks that no process holds, the oldest first.
+        """The marks that no process has locked, the oldest first.
 
-        Their names do not tell the order: a run begins at the service's time, which answers round to the second.
+        They are ordered by the time of the file: their names have the time of the service, which has whole seconds
+        only.
         """
         with suppress(OSError):
             marks = (path for path in (self.folder / "runs").iterdir() if not _is_locked(path))
@@ -131,7 +134,7 @@ def report_name(apply: str, when: datetime) -> str:
 
 
 def current_clone() -> Clone | None:
-    """Return the clone around the working directory; None outside of one, and without git."""
+    """Return the clone that contains the working directory; None outside of a clone, and without git."""
     top = repository(Path())
     return None if top is None or which("git") is None else clone_of(top)
 
@@ -158,7 +161,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _read(path: Path) -> KilledRun | None:
-    """Return a run by its mark; None if the mark is not whole."""
+    """Return a run by its mark; None if the mark is incomplete."""
     try:
         began_at, manifests, reverts = json.loads(path.read_text(encoding="utf-8"))
         return KilledRun(datetime.fromisoformat(began_at).astimezone(UTC), str(manifests), str(reverts))

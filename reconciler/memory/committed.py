@@ -1,4 +1,4 @@
-"""The commit that holds the manifests just as they were read: a plan and the inventory name it."""
+"""Find the commit whose manifests equal those that were read: a plan and the inventory name it. See `committed`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +10,9 @@ from reconciler.memory.snapshot import Snapshot, equals_object, snapshot
 
 
 def committed(inputs: Inputs, manifests: Manifests) -> str:
-    """Return the checked-out commit if it holds the manifests just as they were read, else an empty text.
+    """Return the checked-out commit if its manifests equal those that were read, else an empty text.
 
-    Values that are no files, of `--set` and `--env`, are not compared.
+    The values of `--set` and `--env`, which are in no file, are not compared.
     """
     try:
         head = snapshot("HEAD", inputs.paths[0])
@@ -22,9 +22,9 @@ def committed(inputs: Inputs, manifests: Manifests) -> str:
 
 
 def _different(head: Snapshot, inputs: Inputs, manifests: Manifests) -> Iterator[str]:
-    """Yield the manifests, settings and files of values that differ from those of a commit, or are in only one of both.
+    """Yield the manifests, settings and files of values that differ from those of a commit, or exist on one side only.
 
-    So do archives that the commit has; those that git does not keep are not compared.
+    Archives are compared if git tracks them.
     """
     objects = head.manifests(inputs.paths)
     yield from (name for name in manifests.files if not equals_object(name, objects.get(name, "")))

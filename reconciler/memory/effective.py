@@ -1,4 +1,8 @@
-"""The digest of a target's effective spec, and the day on which time alone changes the spec. Pure."""
+"""The digest of a target's effective spec, and the day on which time alone changes the spec. Pure.
+
+`digest_of` lets a run skip targets that are applied already; `again_on` ends that on the day of a rotation, or of the
+end of an exception.
+"""
 
 import hashlib
 import json
@@ -20,10 +24,9 @@ SCHEME = 1
 def digest_of(target: DesiredTarget) -> str:
     """Return a digest of the effective spec of a target, such as `1:9f86d0...`.
 
-    It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
-    not the order in which documents and layers declare them.
-
-    The placeholder `{default_branch}` counts as written: the branch's name comes from the service.
+    It covers the declared sections, `prune`, `unmanaged`, exceptions without their reasons, and creation; not the order
+    in which documents and layers declare them. The placeholder `{default_branch}` counts as written: the name of the
+    branch comes from the service.
 
     Args:
         target: with all its other placeholders filled in.
@@ -54,7 +57,10 @@ def digest_of(target: DesiredTarget) -> str:
 
 
 def _let_go(target: DesiredTarget) -> dict[str, Any]:
-    """Return the single objects that a document leaves alone; nothing where it leaves none alone."""
+    """Return the single objects that a document leaves alone.
+
+    An empty mapping without any, so that old digests stay valid.
+    """
     let_go = [
         [section.kind, part, str(name), type(name).__name__]
         for section in target.sections
@@ -65,11 +71,11 @@ def _let_go(target: DesiredTarget) -> dict[str, Any]:
 
 
 def again_on(exceptions: Sequence[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
-    """Return the first day (UTC) on which time alone changes the spec of a target; None if there is none.
+    """Return the first day (UTC) on which time alone changes the spec of a target; None if there is no such day.
 
     Args:
         exceptions: of the target.
-        due: the moments of its rotations and of the deletions of predecessors; see `due_moments`.
+        due: the times of its rotations and of the deletions of predecessors; see `due_moments`.
         today: the day of the run, UTC.
     """
     days = [exception.until + timedelta(days=1) for exception in exceptions if not exception.is_over(today)]
@@ -128,7 +134,7 @@ def _section(section: Section) -> dict[str, Any]:
 
 
 def _part(declaration: Wanted) -> Any:
-    """Return a part as JSON; the type of a name counts, for `7` is a path and 7 is an ID."""
+    """Return a part as JSON; the type of a name counts, since `7` is a path and 7 is an ID."""
     if isinstance(declaration, Resource):
         return _fields(declaration)
     items = [
@@ -142,7 +148,7 @@ def _fields(resource: Resource) -> dict[str, Any]:
 
 
 def _creation(target: DesiredTarget) -> Any:
-    """Return a creation as JSON; of an archive only the content counts, not where it is."""
+    """Return a creation as JSON; of an archive, only the content counts, not the path."""
     creation = target.creation
     if creation is None:
         return None

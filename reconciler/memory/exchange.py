@@ -1,4 +1,8 @@
-"""A temporary bare repository of our own: git fetches and pushes in it, and reads nothing that a checkout says."""
+"""A temporary bare repository in which git fetches and pushes, without the settings and hooks of a checkout.
+
+`exchange` opens an `Exchange` for a `Remote`; `store` reads and stores the inventory through it. A token is bound to
+the origin of the remote: no `insteadOf`, hook or variable of a shared build folder can send it elsewhere.
+"""
 
 import os
 import re
@@ -24,7 +28,7 @@ GIT_TIMEOUT_SECONDS = 60.0
 
 UNATTENDED_ENVIRONMENT: Mapping[str, str] = {
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
-    "GIT_ASKPASS": "",  # else SSH_ASKPASS would be run
+    "GIT_ASKPASS": "",  # without it, git would run SSH_ASKPASS
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
@@ -35,22 +39,23 @@ UNATTENDED_ENVIRONMENT: Mapping[str, str] = {
 EXCHANGE_GIT_SETTINGS: Mapping[str, str] = {
     **HARMLESS_GIT_SETTINGS,
     "core.sshCommand": "ssh -o BatchMode=yes",
-    "credential.helper": "",  # an empty one takes back those before it
-    "gc.auto": "0",
+    "credential.helper": "",  # an empty value clears the helpers before it
+    "gc.auto": "0",  # the repository is deleted after the run
     "http.followRedirects": "false",
+    # Less than one byte a second during 30 s: the connection is dead.
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "30",
 }
 
 USERNAME, PASSWORD = "RECONCILER_GIT_USERNAME", "RECONCILER_GIT_PASSWORD"
 HELPER = f"""!f() {{ test "$1" = get && printf 'username=%s\\npassword=%s\\n' "${USERNAME}" "${PASSWORD}"; }}; f"""
-"""Answers git with the credentials in the environment of git alone: no argument and no URL shows them."""
+"""A credential helper that prints variables of git's environment: no argument and no URL has the credentials."""
 
 OWN_SETTINGS = r"^(credential\..*|core\.sshcommand)$"
-"""The settings of the user's own configuration that have the user's credentials."""
+"""The settings by which a user's configuration provides credentials."""
 
 SENTENCE_END = re.compile(r"\.?\n(?:\s*\n\s*|fatal: )")
-"""Between two sentences of git, which stand in lines of their own, some after a blank one."""
+"""The end of a sentence of git: each has a line of its own, some with a blank line before."""
 
 USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
@@ -60,9 +65,9 @@ class Exchange:
     """A temporary repository, and the remote that it fetches from and pushes to.
 
     Attributes:
-        folder: of the repository.
-        remote: the other one.
-        seconds: how long git may take at most to ask, fetch or push.
+        folder: the folder of the temporary repository.
+        remote: the remote.
+        seconds: the timeout of one request of git to the remote.
     """
 
     folder: Path
@@ -80,8 +85,8 @@ class Exchange:
         Raises:
             InventoryUnreadable: all credentials were refused, or there is no connection.
         """
-        said = self._fetching(["ls-remote", "--", self.remote.url, f"refs/heads/{branch}"])
-        commit = said.decode(errors="replace").partition("\t")[0]
+        output = self._fetching(["ls-remote", "--", self.remote.url, f"refs/heads/{branch}"])
+        commit = output.decode(errors="replace").partition("\t")[0]
         if commit and not COMMIT_SHA.fullmatch(commit):
             raise InventoryUnreadable(f"the remote does not answer as git does: {escaped(commit[:100])}")
         return commit
@@ -90,23 +95,23 @@ class Exchange:
         """Fetch the last commits of a branch.
 
         Raises:
-            InventoryUnreadable: likewise, or there is no such branch.
+            InventoryUnreadable: as `ask`, or there is no such branch.
         """
         options = ["--quiet", "--no-tags", "--no-write-fetch-head", f"--depth={depth}"]
         self._fetching(["fetch", *options, "--", self.remote.url, f"+refs/heads/{branch}:refs/heads/{branch}"])
 
     def history(self, commit: str) -> frozenset[str]:
-        """Fetch a commit with all that it descends from, without their files; return the IDs.
+        """Fetch a commit and its ancestors, without their files; return the IDs.
 
         Raises:
-            InventoryUnreadable: the remote does not have it, all credentials were refused, or there is no connection.
+            InventoryUnreadable: the remote lacks the commit, all credentials were refused, or there is no connection.
         """
         options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0"]
         self._fetching(["fetch", *options, "--", self.remote.url, commit])
         return frozenset(self.run(["rev-list", commit, "--"]).stdout.decode().split())
 
     def fetch_ref(self, ref: str) -> None:
-        """Fetch the commit at a ref, if there is one: git is silent about a pattern that nothing matches.
+        """Fetch the commit at a ref, if the ref exists: the ref is sent as a pattern, which may match nothing.
 
         Raises:
             InventoryUnreadable: all credentials were refused, or there is no connection.
@@ -115,22 +120,27 @@ class Exchange:
         self._fetching(["fetch", *options, "--", self.remote.url, f"+{ref}*:{ref}*"])
 
     def replace_ref(self, ref: str, commit: str, login: Login | None) -> str:
-        """Push a commit to a ref, whatever is there; return why that failed, empty if it is there."""
+        """Push a commit to a ref, replacing its present commit; return the reason of a failure, empty after success."""
         done = self._with(login, ["push", "--quiet", "--no-verify", "--", self.remote.url, f"+{commit}:{ref}"])
         return self._refusal(login, done.stderr) if done.returncode else ""
 
     def push(self, commit: str, branch: str, login: Login | None, *, skip_ci: bool) -> str:
-        """Push a commit, unless that would drop others' commits; return why that failed, empty if it is there."""
+        """Push a commit, unless the branch has other new commits.
+
+        Return the reason of a failure, empty after success.
+        """
+        # Every apply pushes a commit: without this option, GitLab would start a pipeline for each.
         option = ["--push-option=ci.skip"] if skip_ci else []
-        # Without `+` the server refuses a commit that does not follow the branch: that is the compare and swap.
+        # Without `+`, the server refuses a commit that does not descend from the branch's last commit: this is the
+        # compare-and-swap that makes concurrent applies safe.
         names = f"{commit}:refs/heads/{branch}"
         done = self._with(login, ["push", "--quiet", "--no-verify", *option, "--", self.remote.url, names])
         return self._refusal(login, done.stderr) if done.returncode else ""
 
     def _fetching(self, arguments: Sequence[str]) -> bytes:
-        """Run git with each of the credentials in turn until one is not refused, and return its output.
+        """Run git with each of the credentials until one is accepted, and return the output.
 
-        Where there is no response for so long, the others are not tried.
+        After a timeout, no further credentials are tried.
         """
         refusals, end = [], monotonic() + self.seconds
         for login in self.remote.fetching:
@@ -143,7 +153,7 @@ class Exchange:
         raise InventoryUnreadable("; ".join(refusals))
 
     def _with(self, login: Login | None, arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
-        """Run git with credentials that only the remote's origin gets."""
+        """Run git with credentials that are sent to the origin of the remote only."""
         settings = [("http.sslCAInfo", os.path.abspath(self.remote.ca_file))] if self.remote.ca_file else []  # noqa: PTH100 - links stay
         if login is None:
             return self._git(arguments, b"", [*settings, *self._own_settings()], {}, self.seconds)
@@ -181,18 +191,18 @@ class Exchange:
                 timeout=seconds,
             )
         except subprocess.TimeoutExpired:
-            said = f"no response within {seconds:g} seconds".encode()
-            return subprocess.CompletedProcess(command, 1, b"", said)
+            output = f"no response within {seconds:g} seconds".encode()
+            return subprocess.CompletedProcess(command, 1, b"", output)
 
     def _own_settings(self) -> tuple[tuple[str, str], ...]:
-        """Return the credential settings of the user's own git; nothing else of its configuration is used."""
+        """Return the credential settings of the user's own git; no other setting of this configuration is used."""
         if self._own is None:
             self._own = tuple(pair for scope in ("--system", "--global") for pair in _settings(scope))
         return self._own
 
-    def _refusal(self, login: Login | None, said: bytes) -> str:
+    def _refusal(self, login: Login | None, output: bytes) -> str:
         """Return the sentences of git or of the server as one, without any secret."""
-        text = " ".join(SENTENCE_END.sub("; ", said.decode(errors="replace").strip()).split()).removesuffix(".")
+        text = " ".join(SENTENCE_END.sub("; ", output.decode(errors="replace").strip()).split()).removesuffix(".")
         for secret in self.remote.secrets:
             text = text.replace(secret, "***")
         text = escaped(USER_IN_URL.sub("***", text)).removeprefix("fatal: ")
@@ -209,6 +219,7 @@ def exchange(remote: Remote, object_format: str = "sha1") -> Iterator[Exchange]:
     with TemporaryDirectory(prefix="reconciler-") as folder:
         made = Exchange(Path(folder), remote)
         try:
+            # Without a template: that of the machine may contain hooks.
             made.run(["init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", "--", folder])
         except FileNotFoundError:
             raise ConfigurationError("inventory: git is not installed here") from None
@@ -224,6 +235,7 @@ def _settings(scope: str) -> Iterator[tuple[str, str]]:
     import subprocess  # noqa: PLC0415 - most commands start without it
 
     command = ["git", "config", scope, "--null", "--get-regexp", OWN_SETTINGS]
+    # In `/`, so that no `includeIf` of the user's configuration depends on the checkout.
     done = subprocess.run(command, capture_output=True, check=False, env=_environment(), cwd="/")
     for entry in os.fsdecode(done.stdout).split("\0")[:-1]:
         name, _, value = entry.partition("\n")

@@ -1,7 +1,10 @@
-"""The inventory: which live objects manifests declared, and the commit that did; as values, and as text. Pure.
+"""The inventory: the live objects that manifests declared, each with the commit that declared it.
 
-It holds names and IDs, and no value of a setting. Its text is one JSON object a line: the header, then each target with
-its objects, sorted, so that two versions can be compared.
+As values and as text.
+
+The module is pure. `read_inventory` and `inventory_text` convert between an `Inventory` and its text: one JSON object a
+line, first the header, then each target with its objects, sorted, so that git shows readable differences. The text has
+names and IDs, and no value of a setting.
 """
 
 import json
@@ -31,14 +34,14 @@ MAX_NAME = 2000
 MAX_LINE = 20_000
 """Characters of the longest line but the first."""
 MAX_HOLDERS = 50
-"""Objects and lists in a line of an unknown section: deeper ones are read in one place and not in another."""
+"""Objects and lists in a line of an unknown section: whether deeper JSON can be parsed depends on the stack."""
 MAX_ID = 2**63 - 1
 
 ObjectKey = tuple[str, str, str, int]
 """Target, section, part and ID of an object."""
 
 TargetNames = Callable[[Target, int | None], str]
-"""Returns the name of a target, of which the ID may be known."""
+"""Returns the inventory's name of a target, given the target and its ID, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,8 @@ class TargetLine:
     Attributes:
         target: its level and numeric ID, as `target_name` writes them.
         path: its full path at that time; empty for the instance and the user.
-        digest: of its effective spec, as of `memory.effective`; empty if what is declared now is not known to be done.
-        again: the first day (UTC) on which time alone changes what is wanted; None if no day does.
+        digest: of its effective spec, as of `memory.effective`; empty if this spec may not be fully applied.
+        again: the first day (UTC) on which time alone changes the desired state; None if there is no such day.
     """
 
     target: str
@@ -68,7 +71,7 @@ class ObjectLine:
         part: which of the section's endpoints; the section's name if there is only one.
         name: the object's name; several objects may share it.
         id: the object's own ID.
-        at: the full ID of the commit whose manifests declared it; empty while no commit has.
+        at: the full ID of the commit whose manifests declared it; empty if it was applied without a commit.
     """
 
     target: str
@@ -80,7 +83,7 @@ class ObjectLine:
 
     @property
     def key(self) -> ObjectKey:
-        """The object, whatever it is called."""
+        """The identity of the object, which does not change with its name."""
         return self.target, self.section, self.part, self.id
 
 
@@ -101,7 +104,7 @@ class UnknownLine:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The content of the list.
+    """The content of the inventory.
 
     Attributes:
         service: the URL of the service whose objects these are.
@@ -120,19 +123,21 @@ class Inventory:
     numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def is_about(self, service: str) -> bool:
-        """Return whether two spellings of a URL, this list's and another, are those of one service."""
+        """Return whether a URL is that of the inventory's service, whatever the spelling."""
         return _place(self.service) == _place(service)
 
 
 def target_name(level: Level, number: int | None) -> str:
-    """Return a target as the list names it, such as `project 7`; the instance and the user have no number here."""
+    """Return a target as the inventory names it, such as `project 7`; the instance and the user have no number."""
     return str(level) if level in PATHLESS or number is None else f"{level} {number}"
 
 
 def target_names(inventory: Inventory) -> TargetNames:
-    """Return a function that maps a target to its name in a list: by ID, else by the path there; empty if unknown.
+    """Return a function that maps a target to its inventory name: by ID, else by the path in the inventory.
 
-    Of two that had a path one after the other, the one with the higher ID is the later one.
+    Empty if unknown.
+
+    If two targets had one path, one after the other, the higher ID is that of the later one.
     """
     lines = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
     listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}
@@ -147,15 +152,15 @@ def target_names(inventory: Inventory) -> TargetNames:
 
 
 def target_order(name: str) -> tuple[int, int]:
-    """Return the place of a target in the list: by level, then by ID."""
+    """Return the sort key of a target: its level, then its ID."""
     level, _, number = name.partition(" ")
     return LEVELS.index(Level(level)), int(number or 0)
 
 
 def read_inventory(text: str, sections: Iterable[str]) -> tuple[Inventory, tuple[str, ...]]:
-    """Return a list from its text, and a warning if lines are malformed, which are left out.
+    """Return an inventory from its text, and a warning if lines are malformed, which are ignored.
 
-    Whoever can push to the branch writes the text: whatever it is, it is a list, or malformed.
+    Everyone who can push to the branch can write the text: no text may cause another error than the one below.
 
     Args:
         text: of the file.
@@ -192,7 +197,7 @@ def _malformed(numbers: Sequence[int]) -> str:
 
 
 def inventory_text(inventory: Inventory) -> str:
-    """Return a list as text: see `read_inventory`."""
+    """Return an inventory as text: see `read_inventory`."""
     entries: list[ObjectLine | UnknownLine] = [*inventory.objects.values(), *inventory.unknown]
     numbers = _numbers(inventory, {entry.at for entry in entries if entry.at})
     header: dict[str, Any] = {"format": FORMAT, "service": inventory.service}
@@ -211,13 +216,13 @@ def inventory_text(inventory: Inventory) -> str:
 
 
 def _line(values: Mapping[str, Any]) -> str:
-    """Return a line that people can read; half a pair of surrogates, which no text file can hold, is escaped."""
+    """Return a readable line; a surrogate without its pair, which UTF-8 cannot encode, is escaped."""
     line = json.dumps(values, ensure_ascii=False)
     return line if line.encode(errors="ignore").decode() == line else json.dumps(values)
 
 
 def _header(line: str) -> tuple[Inventory, dict[int, str]]:
-    """Return the empty list of a header, and the commit that each number in it stands for."""
+    """Return the empty inventory of a header, and the commit of each number in it."""
     match _json(line):
         case {"format": str(version)} if version != FORMAT and FORMAT_NAME.fullmatch(version):
             raise InventoryUnreadable(
@@ -237,10 +242,10 @@ def _header(line: str) -> tuple[Inventory, dict[int, str]]:
 
 
 def is_web_address(text: str) -> bool:
-    """Return whether a text that others have written is a URL of http or https."""
+    """Return whether a text from outside is a URL of http or https."""
     try:
         return bool(WEB_ADDRESS.fullmatch(text)) and bool(urlsplit(text).netloc)
-    except ValueError:  # such as half the brackets of an address of IPv6
+    except ValueError:  # such as one bracket of an IPv6 address
         return False
 
 
@@ -285,6 +290,7 @@ def _fits(raw: object, regex: re.Pattern[str]) -> TypeGuard[str]:
 
 
 def _is_id(raw: object) -> TypeGuard[int]:
+    # Not `isinstance`: in Python, True is an int.
     return type(raw) is int and 0 < raw <= MAX_ID
 
 
@@ -323,7 +329,7 @@ def _object_values(object_line: ObjectLine | UnknownLine) -> dict[str, Any]:
 
 
 def _numbers(inventory: Inventory, commits: Iterable[str]) -> dict[str, int]:
-    """Return the number of each commit: the one that it had, so that lines do not change, or a new one."""
+    """Return the number of each commit: its old one, so that other lines do not change, or a new one."""
     numbers = {commit: number for commit, number in inventory.numbers.items() if commit in commits}
     following = max(inventory.numbers.values(), default=-1) + 1
     return numbers | {commit: number for number, commit in enumerate(sorted({*commits} - {*numbers}), following)}

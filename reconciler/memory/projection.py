@@ -1,7 +1,7 @@
-"""The inventory after an apply: what the report says, united with the list as it is then. Pure.
+"""The inventory after an apply: the changes of its report, merged into the stored inventory. Pure.
 
-Nothing is predicted. Three lists are united: the one that the run was planned from, what the report makes of it, and
-the one that is there now. Begin with `Projection`.
+Nothing is predicted. Three inventories are merged: the one that the run was planned from, this one with the changes of
+the report, and the one that is stored now, which another apply may have changed. Begin with `Projection`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def _inventory(raw_lines: Json, info: ValidationInfo) -> Inventory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The inventory that a run was planned from, and what holds for all its targets."""
+    """The inventory that a run was planned from, and facts about the run as a whole."""
 
     seen: Annotated[Inventory, PlainValidator(_inventory), PlainSerializer(_lines, return_type=tuple[str, ...])]
     """The lines of the inventory: an apply takes all others for newer ones."""
@@ -113,10 +113,10 @@ class Report(Protocol):
 
 
 class Commits(Protocol):
-    """The commits below the one that is applied."""
+    """The ancestors of the applied commit."""
 
     def contains(self, commit: str) -> bool:
-        """Return whether it is that commit, or descends from it."""
+        """Return whether the applied commit is that commit, or descends from it."""
 
     def last_applied(self, commit: str) -> LastApplied:
         """Return the position of the last apply's commit."""
@@ -124,17 +124,17 @@ class Commits(Protocol):
 
 @dataclass(frozen=True)
 class Projection:
-    """What a report makes of the inventory.
+    """The changes that a report makes to the inventory.
 
     Attributes:
         report: of an apply.
         basis: of its plan.
-        history: of the commit that was applied.
+        history: the ancestors of the applied commit.
         kinds: all kinds.
         planned: the changes of the plan.
-        read: what the apply has read last, by target, section and part.
-        first: of a run that ended early, the targets of its canary: elsewhere only what was begun counts. None for a
-            run that came to its end.
+        read: the last objects that the apply has read, by target, section and part.
+        first: the targets of the canary, if the run ended early: of other targets, only collections with a write count.
+            None for a run that was completed.
     """
 
     report: Report
@@ -146,12 +146,14 @@ class Projection:
     first: Collection[Target] | None = None
 
     def onto(self, inventory: Inventory) -> Inventory:
-        """Return the list as it is now with what this run has added to it and removed from it.
+        """Return the stored inventory with the lines that this run adds, changes and removes.
 
-        A line that both have changed stays as the others left it; a target that both have touched has no digest.
+        A line that both sides have changed is that of the stored inventory; a target that both have changed has no
+        digest.
         """
         seen, applied = self.basis.seen, inventory.applied
-        # What newer manifests may have made again is not missing: an entry of an allowlist has the same ID again.
+        # If newer manifests were applied meanwhile, an object that this run missed may exist again: an entry of an
+        # allowlist has the ID of the listed project, so that a new entry equals the old one.
         is_overtaken = applied != seen.applied and not self.history.contains(applied)
         gone = self._deleted if is_overtaken else self._deleted | self._missing
         theirs = {key: line for key, line in inventory.objects.items() if key not in gone}
@@ -165,7 +167,7 @@ class Projection:
         return replace(inventory, applied=applied, targets=targets, objects=objects)
 
     def _objects(self, gone: Collection[ObjectKey]) -> Mapping[ObjectKey, ObjectLine]:
-        """Return the lines of objects as they are if nobody else has changed any."""
+        """Return the lines of objects after this run, if no other run has changed any."""
         removed = {*gone, *self._released_objects}
         lines = {key: line for key, line in self.basis.seen.objects.items() if key not in removed}
         live = dict(self._found)
@@ -177,7 +179,11 @@ class Projection:
         return lines
 
     def _targets(self, holders: Collection[str]) -> Mapping[str, TargetLine]:
-        """Return the lines of targets likewise; `holders` are those that have lines of objects."""
+        """Return the lines of targets after this run, if no other run has changed any.
+
+        Args:
+            holders: the targets that have lines of objects.
+        """
         lines = dict(self.basis.seen.targets)
         for name, target in self._named.items():
             if target.digest and (self._is_whole_target(name) or any(place[0] == name for place in self._begun)):
@@ -195,12 +201,15 @@ class Projection:
             return TargetLine(name, path, seen.digest, seen.again)
         wrote = any(item.status in SENT for item in outcomes)
         if former_line is None or (wrote and former_line.digest != seen.digest):
-            return TargetLine(name, path)  # of what is written already, an older spec knows nothing
+            return TargetLine(name, path)  # its digest is of a spec that this run has already changed
         return replace(former_line, path=path)
 
     @property
     def _released_objects(self) -> Iterator[ObjectKey]:
-        """The objects of what is no longer declared, or was released, as far as the history of the run knows them."""
+        """The objects that are no longer declared, or were released.
+
+        Only those whose commit the applied one contains.
+        """
         for key, line in self.basis.seen.objects.items() if self._is_whole else ():
             named = {line.section, f"{line.section}/{line.part}/{line.id}"}
             released = not named.isdisjoint(self._released.get(line.target, ()))
@@ -230,7 +239,7 @@ class Projection:
         return self._by_name(self.basis.released)
 
     def _by_name(self, places_by_name: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
-        """Return declared objects by the names that targets have now: the run may have created some."""
+        """Return declared objects by the present names of targets: targets that this run has created have an ID now."""
         learned = {str(target.target): name for name, target in self._named.items()}
         return {learned.get(name, name): places for name, places in places_by_name.items()}
 
@@ -245,7 +254,7 @@ class Projection:
 
     @cached_property
     def _begun(self) -> frozenset[Place]:
-        """The collections in which something was tried."""
+        """The collections in which a change was tried."""
         return frozenset(
             place_of(name, item)
             for name, items in self._items.items()
@@ -254,7 +263,7 @@ class Projection:
         )
 
     def _is_whole_target(self, name: str) -> bool:
-        """Return whether all of a target counts."""
+        """Return whether all collections of a target count."""
         return self.first is None or self._named[name].target in self.first
 
     def _counts(self, place: Place) -> bool:
@@ -272,7 +281,7 @@ class Projection:
 
     @cached_property
     def _listed(self) -> Mapping[Place, Mapping[int, Collection[Key]]]:
-        """The collections that the apply has read, as it has read them last: the names of each object, by ID."""
+        """The names of each object by ID, of the collections that the apply has read, as of its last reading."""
         listed: dict[Place, Mapping[int, Collection[Key]]] = {}
         for (target, section, part), live in self.read.items():
             place = (self._names.get(target, ""), section, part)
@@ -289,7 +298,10 @@ class Projection:
 
     @cached_property
     def _missing(self) -> frozenset[ObjectKey]:
-        """The objects that a complete listing lacks; it may be older than what this run has created."""
+        """The objects that a complete listing lacks.
+
+        Objects that this run created after the listing do not count as missing.
+        """
         before_it = (pair for pair in self._counting if not (isinstance(pair[1], Outcome) and pair[1].created))
         known = {*self.basis.seen.objects}
         known |= {(*place, number) for place, item in before_it for _, number in _live(item)}
@@ -299,9 +311,9 @@ class Projection:
 
     @property
     def _found(self) -> Iterator[tuple[ObjectKey, Key]]:
-        """What the plan wants to exist, and of which exactly one is there.
+        """The objects that the plan declares and of which exactly one exists, whether or not this run created it.
 
-        This run may not have created it: an import has filled the target, or another run was faster.
+        An import may have created it with the target, or a concurrent run.
         """
         for change in self.planned:
             place, name = place_of(self._names.get(change.address.target, ""), change), change.address.name
@@ -333,14 +345,14 @@ def united(
 def line_of(
     object_key: ObjectKey, name: Key, basis: Basis, contains: Callable[[str], bool], *, is_renamed: bool
 ) -> ObjectLine:
-    """Return the line of an object that is wanted and live; an older commit keeps the one that it has.
+    """Return the line of a declared, live object; it keeps the commit that declared it first.
 
     Args:
         object_key: the object.
-        name: as it is declared.
+        name: its declared name.
         basis: of the plan.
-        contains: whether the commit that is applied contains another.
-        is_renamed: whether its target had another path: an older commit declares the object below that.
+        contains: returns whether the applied commit contains another.
+        is_renamed: whether its target had another path: an older commit declares the object below that path.
     """
     before = basis.seen.objects.get(object_key)
     if before is None or before.name != name or is_renamed:
@@ -349,16 +361,17 @@ def line_of(
 
 
 def by_name(seen_targets: Iterable[Seen], inventory: Inventory) -> dict[str, Seen]:
-    """Return targets as the inventory names them, as far as their names are known."""
+    """Return targets by their inventory names; targets without a name are left out."""
     names = target_names(inventory)
     named = ((names(target.target, target.id), target) for target in seen_targets)
     return {name: target for name, target in named if name}
 
 
 def undone(run_report: Report, inventory: Inventory) -> Inventory:
-    """Return the list after a revert, which adds nothing: without what it deleted, and the digests of what it touched.
+    """Return the inventory after a revert: without the objects that it deleted, and without the digests of its targets.
 
-    What an earlier run of the same revert has touched is in order here, and has no digest either.
+    A revert adds no object. A target that an earlier run of the same revert changed may be in order now: it has no
+    digest either.
     """
     touched = by_name(run_report.targets, inventory)
     names = {target.target: name for name, target in touched.items()}
@@ -376,25 +389,25 @@ def undone(run_report: Report, inventory: Inventory) -> Inventory:
 
 
 def was_renamed(seen: Inventory, name: str, path: str) -> bool:
-    """Return whether a target had another path when it was applied last."""
+    """Return whether a target had another path at its last apply."""
     before = seen.targets.get(name)
     return before is not None and before.path not in ("", path)
 
 
 def collection_at(place: Place, kinds: Kinds) -> Listing | None:
-    """Return the collection at a place, if the inventory lists its objects."""
+    """Return the collection at a place, if its objects are in the inventory."""
     _, section, name = place
     part = kinds[section].part(name) if section in kinds else None
     return part if isinstance(part, Listing) and is_listed(part) else None
 
 
 def place_of(name: str, item: Item) -> Place:
-    """Return the collection of an item, whose target the inventory calls by a name."""
+    """Return the collection of an item, given the inventory name of its target."""
     return name, section_of(item), address_of(item).part
 
 
 def _live(item: Item) -> Iterator[tuple[Key, int]]:
-    """Yield the object that an item shows to be wanted and live, by name and ID."""
+    """Yield the object that an item shows to be declared and live, by name and ID."""
     match item:
         case Keep(address=Address(name=str() | int() as kept), id=int(number)):
             yield kept, number
@@ -406,7 +419,7 @@ def _live(item: Item) -> Iterator[tuple[Key, int]]:
 
 
 def _deleted(item: Item) -> Iterator[int]:
-    """Yield the ID of the object that is no more: it was deleted, or made anew under another name."""
+    """Yield the ID of the object that no longer exists: it was deleted, or created anew under another name."""
     match item:
         case Outcome(change=Delete(read=AsRead(id=int(number))), status=Status.DONE):
             yield number
@@ -415,5 +428,5 @@ def _deleted(item: Item) -> Iterator[int]:
 
 
 def _without_digest(ours: TargetLine | None, theirs: TargetLine | None) -> TargetLine | None:
-    """Return the line of a target that both have changed: its digest is that of neither."""
+    """Return the line of a target that both sides have changed: neither digest is right for the result."""
     return theirs if ours is None else replace(theirs or ours, digest="", again=None)

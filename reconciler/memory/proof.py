@@ -1,4 +1,8 @@
-"""The proof of deletions by absence: whether the manifests of a commit declared what the inventory says they did."""
+"""The proof of deletions by absence: whether the manifests of a commit declared what the inventory says they did.
+
+`absence` asks `Proof.declares` before it deletes an object: everyone who can push to the branch can write the
+inventory, and must not be able to delete an object that no manifest ever declared.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,7 +18,7 @@ from reconciler.memory.inventory import ObjectLine
 from reconciler.memory.revision import Revision, read_revision
 from reconciler.memory.snapshot import snapshot
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 
 LOG = logging.getLogger("reconciler")
 
@@ -23,22 +27,22 @@ EMPTY_STATE = DesiredState((), "")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The manifests of earlier commits, each read once, when a deletion first names it.
+    """The manifests of earlier commits, each read once, when the first deletion names the commit.
 
     Attributes:
         folder: the working directory, in the checkout.
-        inputs: what the present manifests are read from.
+        inputs: the sources of the present manifests.
         present: the present manifests.
-        discovered: the members of groups. Of a group that no present set names, they are the present targets below it.
+        discovered: the members of groups. Of a group that no present set names, these are the present targets below it.
         paths: the known full paths of targets that are named by ID.
-        called: returns all that a target of the inventory is known as: its ID, and its path.
-        listed_as: returns the path that the list alone knows of it, such as a former one; None if there is none.
-        was_called: returns whether a target had that path, as far as anything but the list shows: whoever can push
-            writes what the list says. It is asked only if the path would prove a deletion.
-        branches: the default branches that were asked for.
-        default_branch: returns the default branch that a target has now; None if it is not known. It is asked only if
-            the name would prove a deletion.
-        asked: the paths of which it was asked.
+        called: returns the identities of a target of the inventory: its ID and its path; empty if it is gone.
+        listed_as: returns the path that only the inventory gives a target, such as a former one; None without one.
+        was_called: returns whether another source than the inventory confirms that a target had a path. It is called
+            only if the path would prove a deletion.
+        branches: the default branches of projects whose records were read.
+        default_branch: returns the present default branch of a target; None if it is unknown. It is called only if the
+            name would prove a deletion.
+        asked: the paths that `was_called` was called with.
     """
 
     folder: Path
@@ -57,7 +61,7 @@ class Proof:
     def declares(self, object_line: ObjectLine) -> bool:
         """Return whether the manifests at the commit of a line declare its object for its target.
 
-        What cannot be read declares nothing, with a warning.
+        Manifests that cannot be read declare nothing; a warning says so.
         """
         then, kinds = self._then(object_line), self.inputs.kinds
         if is_declared(object_line, self.called(object_line.target), then, kinds):
@@ -70,8 +74,14 @@ class Proof:
         self.asked.add(former)
         return self.was_called(object_line.target, former)
 
+    def renames(self, object_line: ObjectLine, former_name: Key) -> bool:
+        """Return whether the manifests at the commit of a line declare its object by a former name as well."""
+        listed = self.listed_as(object_line.target)
+        called = {*self.called(object_line.target), *([listed.identity] if listed else ())}
+        return is_declared(object_line, called, self._then(object_line), self.inputs.kinds, former_name=former_name)
+
     def was_of_default_branch(self, object_line: ObjectLine) -> bool:
-        """Return whether the manifests at the commit of a line declare one by `{default_branch}` for its target."""
+        """Return whether the manifests at the commit of a line declare its object by `{default_branch}`."""
         called, then = self.called(object_line.target), self._then(object_line)
         named = replace(object_line, name=f"{{{DEFAULT_BRANCH}}}")
         return is_declared(named, called, then, self.inputs.kinds, as_written=True)
@@ -82,7 +92,7 @@ class Proof:
         return self._read[object_line.at]
 
     def revision(self, commit: str) -> Revision:
-        """Return the manifests of a commit, with what is known of groups and paths.
+        """Return the manifests of a commit, with the known groups and paths.
 
         Raises:
             ManifestErrors, ConfigurationError: see `read_revision`.
@@ -100,7 +110,7 @@ class Proof:
 
     @property
     def _present_projects(self) -> Iterator[Member]:
-        """The projects that the present manifests are about, as far as their paths are known."""
+        """The projects of the present manifests whose paths are known."""
         for declared in self.present.desired.targets:
             target = declared.target
             path = target.ref if isinstance(target.ref, str) else self.paths.get(target)

@@ -1,6 +1,7 @@
-"""Where the branch of the inventory is fetched from and pushed to, and with which credentials. Nothing is asked yet.
+"""The remote of the inventory's branch, and the credentials for it. Nothing is sent here: `exchange` runs git.
 
-Of the checkout, only the URL of the remote is read. In a CI job not even that: the folder may have been used by others.
+Of a checkout, only the URL of the remote is read. In a CI job, even the URL comes from the job's variables, since other
+jobs may have changed the folder. Begin with `job_remote` and `checkout_remote`.
 """
 
 import os
@@ -34,7 +35,7 @@ class Person:
 
 
 def nobody() -> None:
-    """Return that a person is not known."""
+    """Return None: the person is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class Login:
     """Credentials for one origin.
 
     Attributes:
-        name: what messages call them, such as the variable that holds them.
-        username: beside the token.
+        name: their name in messages, such as the variable that has the token.
+        username: the user name that is sent with the token.
         token: a secret.
-        person: returns whose they are, None where that is not known; called before each push.
+        person: returns the owner of the token, None if unknown; called before each push.
     """
 
     name: str
@@ -93,7 +94,7 @@ def origin_of(url: str) -> str:
 
 
 def is_never_plain(_url: str) -> bool:
-    """Return that no URL of http may get a token."""
+    """Return False: no token is sent to a URL of http."""
     return False
 
 
@@ -122,13 +123,13 @@ def job_remote(
     Args:
         environment: of the job.
         api_url: of the service that is managed.
-        api_token: for it; git gets it only if the repository has the same origin.
-        user: returns whose it is; see `Login.person`.
+        api_token: for this service; git gets the token only if the repository has the same origin.
+        user: returns the owner of the token; see `Login.person`.
         ca_file: see `Remote`.
-        may_be_plain: returns whether a URL of http may get a token, as for the API.
+        may_be_plain: returns whether a token may be sent to a URL of http, as for the API.
 
     Raises:
-        ConfigurationError: the job's service speaks plain http, and must not.
+        ConfigurationError: the job's service uses plain http, which is not allowed.
     """
     url = f"{environment['CI_SERVER_URL'].rstrip('/')}/{environment['CI_PROJECT_PATH']}.git"
     if not origin_of(url) or (origin_of(url).startswith("http:") and not may_be_plain(url)):
@@ -143,6 +144,7 @@ def job_remote(
     job = environment.get(JOB_TOKEN, "")
     person = starter(environment)
     its = [Login(JOB_TOKEN, JOB_USER, job, lambda: person)] if job else []
+    # By default a job token may fetch and not push: it is tried first for the one, and last for the other.
     return Remote(url, (*its, *ours) or (OWN,), (*ours, *its) or (OWN,), ca_file)
 
 
@@ -170,6 +172,7 @@ def checkout_remote(
     Raises:
         ConfigurationError: there is no such remote, or its URL is of another protocol.
     """
+    # Git would read the name as an option.
     if name.startswith("-"):
         raise ConfigurationError(f"inventory: remote: {name!r} is not the name of a remote")
     url = _url(top, name)
@@ -182,7 +185,7 @@ def checkout_remote(
 
 
 def project_on(service: str, url: str) -> str:
-    """Return the path of the project whose repository a URL names, if a service has it; empty otherwise.
+    """Return the path of the project whose repository has a URL; empty if the repository is not on this service.
 
     Args:
         service: the URL of the service, without `/api/v4`.

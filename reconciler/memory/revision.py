@@ -1,7 +1,7 @@
-"""The manifests of a git revision, read whole, with the `reconciler.yaml` of that revision.
+"""The manifests of a git revision, read with the `reconciler.yaml` of that revision.
 
-For `--since REV`, and as the proof that a commit declared what is to be deleted. Files that are the same now are not
-read twice: their documents are shared.
+`--since REV` compares them with the present ones, and `proof` looks in them for deleted objects. Begin with
+`read_revision`. Files that have not changed since are not parsed again: their documents are shared.
 """
 
 import os
@@ -34,9 +34,9 @@ class Revision:
 
     Attributes:
         then: the revision.
-        inputs: what the manifests are read from, as its own `reconciler.yaml` says.
-        manifests: all of them, without those that were not valid.
-        warnings: about what was not valid, several lines each.
+        inputs: the sources of its manifests, according to its own `reconciler.yaml`.
+        manifests: the valid manifests.
+        warnings: about invalid files, several lines each.
     """
 
     then: Snapshot
@@ -48,12 +48,12 @@ class Revision:
 
     @property
     def declared(self) -> tuple[DesiredTarget, ...]:
-        """The targets, as far as it is known what they declare: the placeholders of others wait for their paths."""
+        """The targets whose placeholders are filled in; for others, the path of an ID is not known yet."""
         pathless = {*self.manifests.pathless}
         return tuple(target for target in self.manifests.desired.targets if target.target not in pathless)
 
     def with_moved(self, present_paths: Mapping[Identity, str]) -> "Revision":
-        """Return the revision with the present paths of what has moved; see `Manifests.with_moved`."""
+        """Return the revision with the present paths of moved groups and projects; see `Manifests.with_moved`."""
         return replace(self, manifests=self.manifests.with_moved(present_paths))
 
     def with_branches(self, branches: Branches) -> "Revision":
@@ -82,13 +82,13 @@ def read_revision(
 
     Args:
         then: the revision.
-        current_inputs: what the present manifests are read from.
+        current_inputs: the sources of the present manifests.
         present: the manifests of now, whose documents are shared; None to read all.
-        given: those of `paths`, `values`, `set` and `env` that are not from `reconciler.yaml`, but options of this run:
-            they hold for the revision too.
+        given: which of `paths`, `values`, `set` and `env` are options of this run, instead of keys of
+            `reconciler.yaml`: the options are used for the revision too.
 
     Raises:
-        ManifestErrors: its `reconciler.yaml` is not valid, so that it is not known what its manifests were.
+        ManifestErrors: its `reconciler.yaml` is not valid, so that its manifests are unknown.
         ConfigurationError: a path is outside the repository, or objects of the revision are missing in this clone.
     """
     inputs = _inputs(then, current_inputs, given)
@@ -129,21 +129,24 @@ def _inputs(then: Snapshot, current_inputs: Inputs, given: Collection[str]) -> I
 
 
 def _texts(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the strings of a key that takes one or several; what is something else was no setting then either."""
+    """Return the strings of a key that takes one or several.
+
+    Values of other types were invalid then too, and are ignored.
+    """
     value = settings.get(key)
     values = value if isinstance(value, list) else [value]
     return tuple(value for value in values if isinstance(value, str) and value)
 
 
 def _pairs(settings: Mapping[str, Any], key: str) -> dict[str, str]:
-    """Return the texts of a key that takes a mapping; what is something else was no setting then either."""
+    """Return the texts of a key that takes a mapping; values of other types were invalid then too, and are ignored."""
     value = settings.get(key)
     pairs = value.items() if isinstance(value, dict) else ()
     return {name: text for name, text in pairs if isinstance(text, str)}
 
 
 def _shared(present: Manifests, object_ids: Mapping[str, str]) -> dict[str, tuple[Document, ...]]:
-    """Return the documents of the files that are the same now."""
+    """Return the documents of the files that have not changed since the revision."""
     return {
         name: documents
         for name, documents in present.index.documents_by_file.items()
@@ -160,17 +163,17 @@ def _read(
     manifests: Manifests | None = None,
     discovery: tuple[Discovered, Mapping[Target, str], Branches] | None = None,
 ) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
-    """Return the manifests in some files, the files without those that are not valid, and a warning about these.
+    """Return the manifests in some files, the valid files, and a warning about the others.
 
     Args:
         then: the revision.
-        inputs: what the manifests are read from.
+        inputs: the sources of the manifests.
         file_contents: of all manifests.
         template_values: of templates.
-        manifests: what the files declare, if they were read before.
+        manifests: the manifests, if the files were read before.
         discovery: the members of groups, the paths of targets that are named by ID, and default branches.
     """
-    around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
+    surroundings = Surroundings(f"{then.revision}:", partial(_archive_then, then))
     warnings: list[str] = []
     while True:
         contents = {
@@ -179,12 +182,17 @@ def _read(
         }
         try:
             manifests = manifests or read_contents(
-                contents, inputs.kinds, values=template_values or {}, env_names=inputs.env_names, surroundings=around
+                contents,
+                inputs.kinds,
+                values=template_values or {},
+                env_names=inputs.env_names,
+                surroundings=surroundings,
             )
             return (manifests.with_discovered(*discovery) if discovery else manifests), file_contents, tuple(warnings)
         except ManifestErrors as errors:
             wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
             shown = {name: {escaped(f"{then.revision}:{name}"), escaped(name)} for name in file_contents}
+            # Each round drops at least one file, so the loop ends; an error without a file drops all.
             broken = [name for name, paths in shown.items() if paths & wrong] or [*file_contents]
             file_contents = {name: content for name, content in file_contents.items() if name not in broken}
             manifests = None
@@ -199,6 +207,9 @@ def _warning(then: Snapshot, what: str, manifest_errors: ManifestErrors) -> str:
 
 
 def _archive_then(then: Snapshot, archive: Path) -> str:
-    """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
+    """Return the digest of an archive in the revision.
+
+    A text that is no digest if it has changed, or git does not track it.
+    """
     known = then.object(archive)
     return OWN_SURROUNDINGS.digest(archive) if known and equals_object(str(archive), known) else f"then {known}"

@@ -1,4 +1,7 @@
-"""The manifests at a git revision, read from the repository without a checkout."""
+"""The files of a git revision, read from the repository without a checkout. Begin with `snapshot`.
+
+`revision` reads manifests from a `Snapshot`, and `committed` compares the work tree with one.
+"""
 
 import hashlib
 import os
@@ -43,7 +46,7 @@ class Snapshot:
     def manifests(self, manifest_paths: Sequence[Path]) -> dict[str, str]:
         """Return the object ID of each manifest at and below some paths at that revision, by its path.
 
-        The paths need not have existed then.
+        A path may be missing from the revision.
 
         Raises:
             ConfigurationError: a path is outside the repository, or git fails.
@@ -98,11 +101,11 @@ class Snapshot:
         for name, entry in self._files.items():
             if not name.startswith(prefix):
                 continue
-            rest = name.removeprefix(prefix)
-            below = os.path.normpath(f"{shown_path}/{rest}")
-            if is_manifest(rest):
+            inner_name = name.removeprefix(prefix)
+            below = os.path.normpath(f"{shown_path}/{inner_name}")
+            if is_manifest(inner_name):
                 yield self._target(name), below
-            elif entry.mode == LINK and is_manifest(f"{rest}/any.yaml"):
+            elif entry.mode == LINK and is_manifest(f"{inner_name}/any.yaml"):
                 folder = self._target(name)
                 if folder not in self._files and folder not in visited:
                     yield from self._below(folder, below, visited)
@@ -165,8 +168,10 @@ def snapshot(revision: str, path: Path) -> Snapshot:
         ConfigurationError: git, the repository or the revision is missing.
         UsageError: the revision is not valid.
     """
+    # Git would read such a revision as an option.
     if not revision or revision.startswith("-"):
         raise UsageError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
+    # In the first pipeline of a branch, `CI_COMMIT_BEFORE_SHA` is all zeros.
     if not revision.strip("0"):
         raise UsageError(f"--since {revision}: all zeros means there is no previous commit; omit --since")
     folder = _folder(path)
@@ -184,6 +189,7 @@ def snapshot(revision: str, path: Path) -> Snapshot:
     commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
         raise ConfigurationError(_why_missing(revision, top))
+    # The name of a file may be any bytes, not UTF-8 alone.
     listing = _run(top, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
     return Snapshot(revision, top, commit, dict(_entries(listing)))
 

@@ -1,4 +1,8 @@
-"""The inventory's place: its branch in the local repository or on a remote, read, and stored by compare and swap."""
+"""The place of the inventory: a branch of the local repository or of a remote.
+
+`open_place` returns the place, `Store` reads the inventory and stores it by compare-and-swap, and `open_inventory`
+returns the `OpenInventory` that a run works with.
+"""
 
 import logging
 import os
@@ -31,23 +35,23 @@ BRANCH_NAME = re.compile(r"reconciler(?:/[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=[A-Za
 
 MAX_PUSH_ATTEMPTS = 10
 MAX_WAIT_SECONDS = 120.0
-"""Seconds after which no further try begins."""
+"""Seconds after which no further attempt to store begins."""
 MOST_PAUSE = 8.0
-"""Seconds between two tries, at most."""
+"""The longest pause between two attempts, in seconds."""
 
 DEFAULT_COMMITTER = Person("reconciler", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The list as it is at one moment.
+    """The inventory at one moment.
 
     Attributes:
-        commit: the branch's last commit; empty if there is no branch yet.
-        inventory: the list; an empty one if there is no branch, or another service's.
-        warnings: about lines that were left out.
-        other_service: the service whose list it is instead; empty if it is ours, or there is none. Then it is neither
-            used nor written.
+        commit: the last commit of the branch; empty if there is no branch yet.
+        inventory: the inventory; an empty one if there is no branch, or the branch has that of another service.
+        warnings: about malformed lines, which are ignored.
+        other_service: the other service, if the branch has the inventory of one: it is neither used nor written. Empty
+            otherwise.
     """
 
     commit: str
@@ -58,17 +62,17 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class OpenInventory:
-    """The list, as one run has it.
+    """The inventory of one run.
 
     Attributes:
-        stored: the list, as it was read before planning; None if none is used.
-        store: reads it again and stores it; None where the run stores none.
-        ancestry: the history of the checkout; None outside of one, and before its first commit.
-        obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
-            if it may.
-        lines: what the plan says about the list itself.
-        error: why the list cannot be read; None if it can, or need not be.
-        applies: the last ones, the latest first, as many as were asked for; None where no list is used.
+        stored: the inventory as it was read before planning; None if none is used.
+        store: reads it again and stores it; None if the run stores none.
+        ancestry: the history of the checkout; None outside of a checkout, and before its first commit.
+        obstacle: the reason for which this run deletes nothing by the inventory, such as other inputs than those of
+            `reconciler.yaml`; empty without one.
+        lines: lines of the plan about the inventory itself.
+        error: the error of reading the inventory; None without one.
+        applies: the last applies, the latest first, as many as were asked for; None if no inventory is used.
     """
 
     stored: Stored | None = None
@@ -90,25 +94,28 @@ NO_LIST = "There is no inventory yet. Until the first apply, removing an object 
 
 
 class InventoryPlace(Protocol):
-    """Where the branch is."""
+    """The repository that has the inventory's branch: `Local` or `Distant`."""
 
     @property
     def repository(self) -> Repository:
-        """The repository that has it, or has fetched it."""
+        """The repository in which git runs; commits of a remote are fetched into it."""
 
     @property
     def branch(self) -> str:
         """The branch's name."""
 
     def last(self) -> str:
-        """Return the branch's last commit, as it is now; empty if there is no branch.
+        """Return the present last commit of the branch; empty if there is no branch.
 
         Raises:
-            InventoryUnreadable: it cannot be asked for.
+            InventoryUnreadable: the branch cannot be read.
         """
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
-        """Make a commit the branch's last one if another still is; return it, or else why that failed.
+        """Store an inventory as the next commit after `parent`, unless the branch has changed.
+
+        Returns:
+            The new commit and an empty text; or an empty text and the reason of the refusal.
 
         Raises:
             InventoryNotStored: no commit can be written.
@@ -117,13 +124,13 @@ class InventoryPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Reads and stores the list.
+    """Reads and stores the inventory.
 
     Attributes:
-        place: where the branch is.
+        place: the repository with the branch.
         service: the URL of the service that is managed.
         sections: the names of the sections that this version knows.
-        sleep, clock, random: for the pauses between tries.
+        sleep, clock, random: for the pauses between attempts.
     """
 
     place: InventoryPlace
@@ -134,10 +141,10 @@ class Store:
     random: Random = field(default_factory=Random)
 
     def read(self) -> Stored:
-        """Return the list as it is now.
+        """Return the present inventory.
 
         Raises:
-            InventoryUnreadable: it cannot be fetched, or is not a list.
+            InventoryUnreadable: the inventory cannot be fetched, or is malformed.
         """
         commit = self.place.last()
         if not commit:
@@ -148,15 +155,15 @@ class Store:
         return Stored(commit, inventory, warnings)
 
     def write(self, stored: Stored, amendment: Callable[[Inventory], Inventory], apply: Apply) -> str:
-        """Change the list, whatever others have changed meanwhile, and return the commit.
+        """Change the inventory, safe against concurrent runs, and return the commit.
 
         Args:
-            stored: as it was read last.
-            amendment: makes our changes on top of a list.
-            apply: what the commit tells of.
+            stored: the inventory as it was read last.
+            amendment: returns an inventory with the changes of this run.
+            apply: the apply that the commit describes.
 
         Raises:
-            InventoryNotStored: it could not be stored; with the sentence of git or the server.
+            InventoryNotStored: the inventory could not be stored; with the message of git or of the server.
         """
         end = self.clock() + MAX_WAIT_SECONDS
         for number in range(1, MAX_PUSH_ATTEMPTS + 1):
@@ -169,11 +176,11 @@ class Store:
                 newer = self.read()
             except InventoryUnreadable as error:
                 raise InventoryNotStored(_not_stored(f"{refusal}; then {error}")) from None
-            # Nobody was faster: the same push would be refused again.
+            # No other run has changed the branch: the same push would be refused again.
             if newer.commit == stored.commit:
                 raise InventoryNotStored(_not_stored(refusal))
             stored = newer
-            # Random, so that applies that lost the same race do not meet again.
+            # Random, so that runs that lost the same race do not collide again.
             pause = self.random.uniform(0, min(MOST_PAUSE, 0.25 * 2**number))
             if self.clock() + pause > end:
                 break
@@ -188,7 +195,7 @@ class Local:
     Attributes:
         top: the top folder of the checkout.
         branch: the branch's name.
-        committer: who stores.
+        committer: the committer of each commit.
     """
 
     top: Path
@@ -211,10 +218,10 @@ class Local:
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
         """See `InventoryPlace`."""
         commit = write_commit(self, text, parent, apply, self.committer)
-        # git compares the former commit itself: of two applies at once, one is refused.
+        # `update-ref` compares the old commit under its own lock: of two applies at once, one is refused.
         done = self.run(["update-ref", f"refs/heads/{self.branch}", commit, parent or "0" * len(commit)])
-        said = " ".join(done.stderr.decode(errors="replace").split())
-        return ("", said.removeprefix("fatal: ")) if done.returncode else (commit, "")
+        message = " ".join(done.stderr.decode(errors="replace").split())
+        return ("", message.removeprefix("fatal: ")) if done.returncode else (commit, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +231,8 @@ class Distant:
     Attributes:
         exchange: the temporary repository that fetches and pushes.
         branch: the branch's name.
-        committer: who stores, where it is not known whose token it is.
-        depth: how many of the last commits are fetched at once.
+        committer: the committer if the owner of the token is unknown.
+        depth: the number of last commits that are fetched at once.
     """
 
     exchange: Exchange
@@ -241,13 +248,17 @@ class Distant:
     def last(self) -> str:
         """See `InventoryPlace`."""
         commit = self.exchange.ask(self.branch)
+        # An apply reads the inventory again before it stores it: mostly, the branch has not changed.
         if not commit or self.exchange.run(["cat-file", "-e", commit]).returncode == 0:
             return commit
         self.exchange.fetch(self.branch, self.depth)
         return tip(self.exchange, self.branch)
 
     def history(self, commit: str) -> Collection[str]:
-        """Return the IDs of a commit of the manifests and of all that it descends from; none if it cannot be had."""
+        """Return the IDs of a commit of the manifests and its ancestors.
+
+        None if the remote lacks it or cannot be reached.
+        """
         try:
             return self.exchange.history(commit)
         except InventoryUnreadable as error:
@@ -255,7 +266,7 @@ class Distant:
             return ()
 
     def put(self, text: str, parent: str, apply: Apply) -> tuple[str, str]:
-        """See `InventoryPlace`. A server that takes no options of a push gets it once more without any."""
+        """See `InventoryPlace`. A server that refuses push options gets the push again without them."""
         refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
         for skip_ci in (True, False):
             for login in self.exchange.remote.pushing:
@@ -272,7 +283,7 @@ class Distant:
         return "", "; ".join(refusals.values())
 
     def _has_moved(self, parent: str) -> bool:
-        """Return whether the branch has another last commit now, so that another push is in vain."""
+        """Return whether the branch has another last commit now, so that another push would be refused too."""
         try:
             return self.exchange.ask(self.branch) != parent
         except InventoryUnreadable:
@@ -280,15 +291,15 @@ class Distant:
 
 
 def is_branch(name: str) -> bool:
-    """Return whether a name is that of a branch which may hold the list."""
+    """Return whether a branch of this name may have the inventory."""
     return BRANCH_NAME.fullmatch(name) is not None and not name.endswith(".lock")
 
 
 def checked_branch(name: str) -> str:
-    """Return the name of a branch that may hold the list.
+    """Return the name of a branch that may have the inventory.
 
     Raises:
-        ConfigurationError: it is not below `reconciler/`, or is no name of a branch.
+        ConfigurationError: the name is not below `reconciler/`, or is no name of a branch.
     """
     if not is_branch(name):
         raise ConfigurationError(
@@ -309,31 +320,32 @@ def own_identity(top: Path) -> Person:
 def open_place(
     top: Path, branch: str, remote: Remote | None, committer: Person = DEFAULT_COMMITTER, depth: int = 1
 ) -> Iterator[InventoryPlace]:
-    """Open the place of the list for a run.
+    """Open the place of the inventory for a run.
 
     Args:
         top: the top folder of the checkout.
         branch: as of `checked_branch`.
-        remote: where the list lives; None for the local repository.
-        committer: who stores, where it is not known whose token it is.
-        depth: how many of the last commits of a remote are fetched at once.
+        remote: the remote that has the inventory; None for the local repository.
+        committer: the committer if the owner of the token is unknown.
+        depth: the number of last commits of a remote that are fetched at once.
     """
     if remote is None:
         yield Local(top, branch, committer)
         return
     head = git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]).stdout.decode().strip()
+    # Git refuses to push between repositories whose object formats differ.
     with exchange(remote, "sha256" if len(head) > SHA_1 else "sha1") as made:
         yield Distant(made, branch, committer, depth)
 
 
 def open_inventory(store: Store, ancestry: Ancestry | None, obstacle: str, most: int) -> OpenInventory:
-    """Return the list, as it is now, for a run.
+    """Return the present inventory for a run.
 
     Args:
-        store: reads it, and stores it.
+        store: reads and stores the inventory.
         ancestry: see `OpenInventory`.
-        obstacle: likewise.
-        most: how many of the last applies are read too.
+        obstacle: see `OpenInventory`.
+        most: the number of last applies that are read too.
     """
     try:
         stored = store.read()
@@ -356,7 +368,7 @@ def last_applies(inventory_place: InventoryPlace, most: int) -> tuple[Apply, ...
     """Return the last applies, the latest first; none if there is no branch.
 
     Raises:
-        InventoryUnreadable: the branch cannot be fetched, or holds anything else.
+        InventoryUnreadable: the branch cannot be fetched, or has other files than the inventory.
     """
     commit = inventory_place.last()
     if not commit:

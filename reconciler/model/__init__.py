@@ -1,1 +1,4 @@
-"""The values of the middle: targets, kinds and their endpoints, desired and live state, plans. No input, no output."""
+"""The values that all other folders share: targets, kinds and their endpoints, desired and live state, plans. Pure.
+
+Begin with `targets.Target`, `kind.Kind`, `state.DesiredState` and `LiveState`, and `plan.Plan`.
+"""

@@ -1,4 +1,7 @@
-"""Audit events: who changed what on the service, as far as it notes that (deployed behaviour, audit events)."""
+"""Audit events: who changed what on the service, if the service records it (deployed behaviour, audit events).
+
+`engine.audit` reads events with `read_event`; each kind finds its own changes in them (`Kind.trace`).
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,12 +17,12 @@ class AuditEvent:
 
     Attributes:
         name: such as `secure_ci_job_token_group_added`.
-        author: the name of the user behind the token, as people see it; of a project's token, that of its bot.
+        author: the display name of the user behind the token; for a project's token, that of its bot.
         time: with a time zone.
-        target_id: the ID of what was changed, or None.
-        details: all that the service tells.
+        target_id: the ID of the changed object, or None.
+        details: the further fields of the event.
         entity: the type and the ID of the group, project or user in which it was changed, such as `("Project", 7)`.
-        path: its full path at that time; empty if unknown.
+        path: the full path of the entity at that time; empty if unknown.
     """
 
     name: str
@@ -37,11 +40,11 @@ class Traced:
 
     Attributes:
         part: of the section.
-        field: the field that it changed; None for a whole object.
-        value: what the field is since then; in a list, None stands for an entry that the event names by what people
-            call it, and no response does.
-        names: what the object is called, if any.
-        removed: whether the object is gone since then.
+        field: the changed field; None for a whole object.
+        value: the value of the field after the change; in a list, None is an entry that the event shows by its display
+            name alone, which no response has.
+        names: the names of the object, if it has any.
+        removed: whether the object was removed.
     """
 
     part: str
@@ -62,7 +65,7 @@ Trace = Callable[[AuditEvent], Iterable[Traced]]
 
 
 def read_event(answer: Json) -> AuditEvent | None:
-    """Read an event; None if it is not as expected, for nothing is guessed."""
+    """Read an event; None if it does not have the expected form: nothing is guessed."""
     match answer:
         case {
             "event_name": str(name),

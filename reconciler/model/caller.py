@@ -1,4 +1,4 @@
-"""The user behind the token. A value: the engine asks for it, and the diagnosis holds it."""
+"""The user behind the token, as a value: the engine reads it, and plans and the diagnosis explain refusals by it."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """The table `CODES`: one row for each code of a finding or of a note in a plan. Pure.
 
 All formats follow these rows, in their order. A code without a form of its own, or without a row (`UNKNOWN`), is a
-remark: all formats that people read show its sentence and its fix.
+remark: all formats for people show its sentence and its fix.
 """
 
 from collections.abc import Mapping
@@ -18,15 +18,16 @@ class Code:
     Attributes:
         noun: the noun for counts, such as `problem`.
         sign: the marker of its line.
-        phrase: how its reason begins: it stands beside the object's name, and the rest in the next column.
+        phrase: the beginning of its reason, which is shown beside the object's name; the remainder is in the next
+            column.
         counted: its key in the summary; empty if the summary does not count it.
-        blocks: whether nothing is planned for what it is about.
+        blocks: whether the object of the finding is not planned.
         exit_code: the exit code of a plan that has one.
         drifts: whether `drift` counts it.
         shown: whether text shows it always, with `--verbose`, or never.
-        by_reason: of a finding: whether equal reasons are shown together, whatever they are about.
+        by_reason: of a finding: whether equal reasons are shown together, whatever their objects are.
         separates: of a note: whether changes that differ in it are not equal.
-        planned: whether it is about what is to come, so that the report of an apply does not repeat it.
+        planned: whether it is about the future, so that the report of an apply does not repeat it.
         own_form: of a finding: whether formats show it in a form of its own, such as a card; else it is a remark.
         warns: of a finding: whether `doctor` warns of it.
     """

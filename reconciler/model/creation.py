@@ -70,11 +70,11 @@ class Creation:
     """The group or project that a manifest creates if it does not exist.
 
     Attributes:
-        name: of the target; the last part of its path where none is given.
-        visibility: as given; None for that of the namespace.
-        archive: what a group is made of.
-        source: where a project is imported from.
-        origin: the document that says so, as path:line.
+        name: the display name; by default, the last part of the path.
+        visibility: as declared; None for that of the namespace.
+        archive: the archive from which a group is created.
+        source: the source from which a project is imported.
+        origin: the place of the document, as path:line.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Namespace:
 
     Attributes:
         path: full path; empty at the top level.
-        id: numeric ID; None at the top level, and where this run creates it.
+        id: numeric ID; None at the top level, and if this run creates it.
         visibility: the default for targets that are created in it; None if unknown.
     """
 
@@ -108,7 +108,7 @@ class ToCreate:
 
     Attributes:
         creation: the declaration.
-        namespace: where it is created.
+        namespace: the group or namespace in which it is created.
     """
 
     creation: Creation
@@ -120,8 +120,8 @@ def creation_request(target: Target, after: Fields, namespace: Namespace) -> Req
 
     Args:
         target: the target, by path.
-        after: the fields of its creation; see `planning.creation`.
-        namespace: where it is created.
+        after: the fields of its creation; see `creation_of`.
+        namespace: the group or namespace in which it is created.
     """
     slug = str(target.ref).rpartition("/")[2]
     if "import" in after:

@@ -21,7 +21,7 @@ Fields = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class AsRead:
-    """An object as it was read: a saved plan refuses to change an object that has moved since."""
+    """An object as it was read: a saved plan refuses to change an object that has changed since."""
 
     id: int | None
     """Its own numeric ID, if it has one."""
@@ -38,7 +38,7 @@ class AsRead:
 
 
 def fields_of(resource: Resource) -> Fields:
-    """Return the set fields as JSON, former names aside, mapping fields taken apart into `field.key`."""
+    """Return the set fields as JSON, without former names; a mapping field becomes `field.key`, one for each key."""
     fields: dict[str, Json] = {}
     for name, value in resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES).items():
         if isinstance(value, dict):
@@ -52,13 +52,13 @@ def resource_of(resource_type: type[Kept], fields: Fields) -> Kept:
     """Return the resource of which `fields_of` returns these fields.
 
     Raises:
-        ValidationError, TypeError: there is none.
+        ValidationError, TypeError: no resource has these fields.
     """
     return resource_type.model_validate(_nested(fields))
 
 
 def restorable(model: type[Resource], fields: Fields) -> tuple[Resource, Fields]:
-    """Return the resource of those fields that the model takes, and the others."""
+    """Return the resource of the fields that the model accepts, and the other fields."""
     given = {name: value for name, value in fields.items() if value not in (A_LIST, AN_OBJECT)}
     resource, _ = recognized(model, _nested(given))
     taken = fields_of(resource)
@@ -78,16 +78,17 @@ def _nested(fields: Fields) -> dict[str, Json]:
 
 
 def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] = ()) -> tuple[Fields, Fields]:
-    """Return the declared fields that differ, with live and with declared values; None for a value not shown.
+    """Return the declared fields that differ, with live and with declared values; None for a value that is not shown.
 
-    Fields that the service never shows differ if the field that is written with them does, unless they are to be empty.
+    Fields that the service never shows count as different if the field that is written with them differs, unless their
+    declared value is empty.
 
     Args:
-        wanted: what is declared.
+        wanted: the declared fields.
         record: the live object.
         at_least: the fields that may be stricter.
     """
-    if _agree(wanted, record.resource):
+    if _equals_declared(wanted, record.resource):
         return {}, {}
     declared = fields_of(wanted)
     known = called_alike(declared, record) if record.entries else fields_of(record.resource)
@@ -102,7 +103,7 @@ def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] 
 
 
 def is_in_order(model: type[Resource], name: str, live_fields: Fields, minimum: Fields) -> bool:
-    """Return whether a field of an object is at least as strict as in another one, or makes no difference there."""
+    """Return whether a field of an object is at least as strict as in another one, or has no effect in the object."""
     if name not in model.directions:
         return False
     strictness = compare_field(model.directions, name, live_fields, minimum)
@@ -110,7 +111,7 @@ def is_in_order(model: type[Resource], name: str, live_fields: Fields, minimum: 
 
 
 def called_alike(declared_fields: Fields, record: LiveRecord) -> Fields:
-    """Return the fields of an object, whose entries have the spellings of the declared ones: ID or name."""
+    """Return the fields of an object, with its entries spelled as the declared ones: by ID or by name."""
     known = dict(fields_of(record.resource))
     for name, rows in record.entries.items():
         if name in known and isinstance(declared_fields.get(name), list):
@@ -131,15 +132,15 @@ def _is_unshown(name: str, value: Json, record: LiveRecord, after: Fields) -> bo
     return field in record.unshown and (value is None or record.unshown[field] not in after)
 
 
-def _agree(wanted: Resource, resource: Resource) -> bool:
+def _equals_declared(wanted: Resource, resource: Resource) -> bool:
     """Return whether no field differs, without converting values to JSON: true for nearly all objects of a fleet."""
     return all(
-        name in resource.model_fields_set and _holds(getattr(resource, name), getattr(wanted, name))
+        name in resource.model_fields_set and _equals(getattr(resource, name), getattr(wanted, name))
         for name in wanted.model_fields_set - POLICIES
     )
 
 
-def _holds(live_value: object, wanted_value: object) -> bool:
+def _equals(live_value: object, wanted_value: object) -> bool:
     if isinstance(live_value, dict) and isinstance(wanted_value, dict):
         return live_value.items() >= wanted_value.items()
     return live_value == wanted_value
@@ -172,7 +173,7 @@ def become(resource: Resource, wanted: Resource, unknown: Collection[str] = ()) 
     Args:
         resource: the live object.
         wanted: the declared fields.
-        unknown: the fields with an unknown live value, which are set only if they are declared.
+        unknown: the fields with an unknown live value: they are set only if they are declared.
     """
     names = [name for name in type(resource).model_fields if name not in unknown]
     whole = {name: value for name in names if not isinstance(value := getattr(resource, name), dict)}
@@ -181,7 +182,7 @@ def become(resource: Resource, wanted: Resource, unknown: Collection[str] = ()) 
 
 
 def as_read(record: LiveRecord) -> AsRead:
-    """Return all facts that were read of an object."""
+    """Return the facts of a live object that a plan stores."""
     shown = fields_of(record.resource) if record.shown is None else record.shown
     numbers: dict[str, dict[str, int]] = {}
     for row in (row for listed in record.entries.values() for row in listed):
@@ -203,7 +204,7 @@ def with_rows(record: LiveRecord, rows_by_field: Mapping[str, tuple[EntryRow, ..
 
 
 def as_before(record: LiveRecord, read: AsRead) -> LiveRecord:
-    """Return an object whose entries have the spellings of an earlier reading: an ID, or the name for it."""
+    """Return an object with its entries spelled as in an earlier reading: by ID or by name."""
     numbers = numbers_of(read)
     rows = {name: called_before(listed, _list_in(read, name), numbers) for name, listed in record.entries.items()}
     return with_rows(record, rows)

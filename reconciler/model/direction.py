@@ -1,7 +1,7 @@
-"""The stricter of two values of a field, for fields that protect something.
+"""The stricter of two values of a field, for fields that protect something. Begin with `compare_field`.
 
-A kind declares the direction of each such field in `Resource.directions`. All else follows from one question, whether
-one value is at least as strict as another. Values are as JSON has them; null is looser than all others.
+A kind declares the direction of each such field in `Resource.directions`. All comparisons follow from one function,
+which returns whether one value is at least as strict as another. Values are JSON; null is looser than all others.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ class Direction:
     """The way in which the values of a field become stricter.
 
     Attributes:
-        is_as_strict: whether the first value is at least as strict as the second; neither is null.
-        means_all: whether the field means everybody in an object with these fields, whatever its value is; None where
-            the value decides alone.
+        is_as_strict: returns whether the first value is at least as strict as the second; neither is null.
+        means_all: returns whether the field allows everybody in an object with these fields, whatever its value is;
+            None if the value alone decides.
     """
 
     is_as_strict: Callable[[Json, Json], bool]
@@ -36,16 +36,16 @@ class Direction:
 
     def compare(self, this: Json, that: Json) -> Strictness:
         """Return whether a value is stricter than another one."""
-        forth, back = self._holds(this, that), self._holds(that, this)
+        forth, back = self._is_as_strict(this, that), self._is_as_strict(that, this)
         if forth:
             return Strictness.EQUAL if back else Strictness.STRICTER
         return Strictness.LOOSER if back else Strictness.INCOMPARABLE
 
     def value(self, name: str, fields: Mapping[str, Json]) -> Json:
-        """Return the value of a field of an object as `compare` takes it: null where it means everybody."""
+        """Return the value of a field of an object for `compare`: null if the field allows everybody."""
         return None if self.means_all and self.means_all(fields) else fields.get(name)
 
-    def _holds(self, this: Json, that: Json) -> bool:
+    def _is_as_strict(self, this: Json, that: Json) -> bool:
         if that is None or this == that:
             return True
         return this is not None and self.is_as_strict(this, that)
@@ -61,15 +61,15 @@ def compare_field(directions: Directions, name: str, this: Mapping[str, Json], t
     Args:
         directions: of the model of both.
         name: a field that has a direction.
-        this, that: the fields of the objects, as JSON. A name and the number of one user, group or key are two unless
-            `by_number` has made them one.
+        this, that: the fields of the objects, as JSON. A name and the number of one subject are two entries, unless
+            `by_number` has replaced the name.
     """
     direction = directions[name]
     return direction.compare(direction.value(name, this), direction.value(name, that))
 
 
 def covers(that: Json, this: Json) -> bool:
-    """Return whether an entry lets in everybody whom another entry does: a role lets in higher ones too."""
+    """Return whether an entry allows everybody whom another entry allows: a role allows higher roles too."""
     if isinstance(this, str) and isinstance(that, str) and {this, that} <= LEVELS.keys():
         return LEVELS[this] >= LEVELS[that]
     return bool(_identity(this) == _identity(that))
@@ -81,7 +81,7 @@ def _identity(entry: Json) -> Json:
 
 
 def by_number(value: Json, spellings: Mapping[tuple[str, str | int], str | int]) -> Json:
-    """Return a list of entries with the numbers of the users, groups and keys whose numbers are known; or the names."""
+    """Return a list of entries with known names replaced by numbers; or numbers by names."""
     if not isinstance(value, list):
         return value
     return [_by_number(entry, spellings) for entry in value]
@@ -102,21 +102,23 @@ def _is_level_as_strict(this: Json, that: Json) -> bool:
     return this in _LEVELS and that in _LEVELS and _LEVELS.index(this) >= _LEVELS.index(that)
 
 
-def _are_entries_as_strict(these: Json, those: Json) -> bool:
-    are_lists = isinstance(these, list) and isinstance(those, list)
-    return are_lists and all(any(covers(that, this) for that in those) for this in these)
+def _are_entries_as_strict(entries: Json, other_entries: Json) -> bool:
+    are_lists = isinstance(entries, list) and isinstance(other_entries, list)
+    return are_lists and all(any(covers(that, this) for that in other_entries) for this in entries)
 
 
-def _are_fewer(these: Json, those: Json) -> bool:
-    return isinstance(these, list) and isinstance(those, list) and all(each in those for each in these)
+def _are_fewer(entries: Json, other_entries: Json) -> bool:
+    return (
+        isinstance(entries, list) and isinstance(other_entries, list) and all(each in other_entries for each in entries)
+    )
 
 
-def _are_branches_as_strict(these: Json, those: Json) -> bool:
-    if isinstance(these, list):
-        return isinstance(those, list) and _are_fewer(those, these)
-    if isinstance(those, list):
-        return these in _WIDTHS
-    return these in _WIDTHS and those in _WIDTHS and _WIDTHS.index(these) >= _WIDTHS.index(those)
+def _are_branches_as_strict(entries: Json, other_entries: Json) -> bool:
+    if isinstance(entries, list):
+        return isinstance(other_entries, list) and _are_fewer(other_entries, entries)
+    if isinstance(other_entries, list):
+        return entries in _WIDTHS
+    return entries in _WIDTHS and other_entries in _WIDTHS and _WIDTHS.index(entries) >= _WIDTHS.index(other_entries)
 
 
 def _switch(strict: bool) -> Direction:

@@ -1,7 +1,7 @@
-"""The two shapes of the service: a `Singleton` (one settings record) and a `Collection` (objects with identities).
+"""The two shapes of endpoints: a `Singleton` (one settings record) and a `Collection` (objects with identities).
 
-A kind declares its parts as one or the other. The defaults are those of a plain collection; a kind whose endpoint
-differs overrides them with small pure functions. Requests are values; nothing here talks to the service.
+A kind declares each part as one of them. The defaults are those of a plain collection; a kind whose endpoint differs
+overrides them with small pure functions. Requests are values; this module sends none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ ANOTHERS = "the {} belongs to another user, and only its owner or an administrat
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A response that may lack what the comparison with the manifest needs.
+    """A response that may lack values that the comparison with the manifest needs.
 
     Attributes:
-        reader: fetches what is lacking.
-        target: whose response it is.
+        reader: reads the missing values.
+        target: the target of the response.
         answer: the settings record, or the list with all its pages.
-        wanted: the declared fields as JSON: of a settings record, or by name of each item, as far as they matter.
+        wanted: the declared fields as JSON: of a settings record, or of each item by its name.
     """
 
     reader: Reader
@@ -57,14 +57,15 @@ class Siblings:
     """The objects of a collection whose fields refer to one another.
 
     Attributes:
-        live: the objects that are there, by ID and by the identity of each name that they will have.
-        created: by identity, the names of those that this run creates before.
-        deleted: the `id()` of each that this run deletes.
-        above: by field and identity, to what each object will refer; empty where only a part of a plan is known.
-        below: by field and identity, how many will refer to each.
-        circular: the keys of `above` from which it leads back to themselves.
-        words: by field of `Relations.vocabularies`, the names that any object has there.
-        covers: by identity of an object, the cover that an earlier run has left for it: see `Cover`.
+        live: the live objects, by ID and by the identity of each name that they will have.
+        created: by identity, the names of the objects that this run creates earlier.
+        deleted: the `id()` of each record that this run deletes.
+        above: by field and identity, the object to which each object will refer; empty if only a part of a plan is
+            known.
+        below: by field and identity, the number of objects that will refer to each object.
+        circular: the keys of `above` from which references lead back to the same key.
+        words: by field of `Relations.vocabularies`, the names that any object has in it.
+        covers: by identity of an object, the cover that an earlier run has left behind: see `Cover`.
         identity: see `Collection.identity`.
     """
 
@@ -80,7 +81,7 @@ class Siblings:
 
     @classmethod
     def of(cls, part: "Collection", live: Sequence[LiveRecord], renamed: Mapping[int | None, Key]) -> Self:
-        """Return the siblings of a collection, some of them by ID renamed."""
+        """Return the siblings of a collection; `renamed` has new names by ID."""
         by_name: dict[Key, list[LiveRecord]] = {}
         words: dict[str, set[str]] = {name: set() for name in part.relations.vocabularies}
         for record in live:
@@ -92,24 +93,24 @@ class Siblings:
         return cls(by_name, words={name: frozenset(known) for name, known in words.items()}, identity=part.identity)
 
     def named(self, name: Key) -> Sequence[LiveRecord]:
-        """Return the live objects of a name, or of an ID."""
+        """Return the live objects with a name or an ID."""
         return self.live.get(name if isinstance(name, int) else self.identity(name), ())
 
     def id_of(self, name: Key) -> Json:
-        """Return the ID of an object, or what a body holds for the ID of one that this run creates."""
+        """Return the ID of an object; for an object that this run creates, the placeholder for its ID in a body."""
         if isinstance(name, int):
             return name
         return next((record.id for record in self.named(name)), {CREATED: self.created.get(self.identity(name))})
 
 
 CREATED = "created"
-"""The key of the object that stands in a request's body for the ID of an object that the same run creates."""
+"""The key of a placeholder in a request's body: for the ID of an object that the same run creates, by its name."""
 
 SECTION = "section"
-"""The key that stands beside it where the object is one of another section of the target."""
+"""A further key of the placeholder: the section, if the object is of another section of the target."""
 
 OWNER = "of"
-"""The key beside those, of the target above whose object it is, where it is not of the target itself."""
+"""A further key of the placeholder: the target above, if the object is not of the target itself."""
 
 NO_SIBLINGS = Siblings()
 
@@ -119,9 +120,9 @@ class FieldIds:
     """The IDs of the subjects that the fields of an object name.
 
     Attributes:
-        numbers: of the users, groups and keys that entries name; see `Relations.entries`.
-        named: by field and name, of those whom other fields name, or what stands for them; see `Relations.named`.
-        remarks: hints about some of them.
+        numbers: the IDs of the users, groups and keys that entries name; see `Relations.entries`.
+        named: by field and name, the IDs of the objects that other fields name, or placeholders; see `Relations.named`.
+        remarks: hints about some of the subjects.
     """
 
     numbers: entries.Numbers = field(default_factory=dict)
@@ -138,14 +139,14 @@ class New:
 
     Attributes:
         part: the collection.
-        target: the target that will hold the object.
+        target: the target that will have the object.
         path: of the collection, for writes.
         name: the object's name.
         wanted: the declared fields.
-        target_id: the numeric ID of the target that the name refers to; None where names are just names, or where the
-            same run creates that target.
-        siblings: the other objects, where some refer to others.
-        ids: of those whom its fields name.
+        target_id: the numeric ID of the target that the name refers to; None if names are just names, or if the same
+            run creates that target.
+        siblings: the other objects, if objects refer to one another.
+        ids: the IDs of the subjects that its fields name.
     """
 
     part: "Collection"
@@ -170,7 +171,7 @@ class New:
 
     @property
     def then(self) -> Requests:
-        """The second request of a creation: it leads to the wanted state, if that is not the state of new objects."""
+        """The second request of a creation, for a state that a new object does not have at once."""
         writes = self.part.writes
         initial, *others = writes.events or (None,)
         state = getattr(self.wanted, STATE, initial)
@@ -178,7 +179,7 @@ class New:
 
     @property
     def new_name(self) -> dict[str, Json]:
-        """The name under its field; or the ID of the target that it refers to, or what stands for that ID."""
+        """The name under its field; for a name that refers to a target, the ID, or the placeholder for it."""
         level = self.part.names.level
         if level is not None and self.target_id is None:
             return {self.part.key: {ID_OF: f"{level} {self.name}"}}
@@ -195,11 +196,11 @@ class Existing:
 
     Attributes:
         part: the collection.
-        target: the target that holds the object.
+        target: the target that has the object.
         path: of the collection, for writes.
-        name: the wanted name.
-        wanted: the declared fields that differ; none where the object is to be deleted.
-        found: the object as it was read.
+        name: the declared name.
+        wanted: the declared fields that differ; none for an object to be deleted.
+        found: the live object.
         siblings, ids: see `New`.
     """
 
@@ -223,13 +224,13 @@ class Existing:
 
     @property
     def new_name(self) -> dict[str, Json]:
-        """The wanted name under its field; empty where the name stays."""
+        """The declared name under its field; empty if the name does not change."""
         canonical = self.part.names.canonical
-        there = {canonical(name) for name in self.found.names}
-        return {} if canonical(self.name) in there else {self.part.key: _as_sent(self.name)}
+        live_names = {canonical(name) for name in self.found.names}
+        return {} if canonical(self.name) in live_names else {self.part.key: _as_sent(self.name)}
 
     def anew(self) -> New:
-        """Return an object that is as this one will be: for services that cannot change it."""
+        """Return a new object equal to the updated one, for services that cannot update it."""
         names = {*type(self.found.resource).model_fields} - {*self.found.read_only, *self.found.unknown} - POLICIES
         # An empty list of who may unprotect is live where every maintainer may, and refused where it is sent.
         refused = {name for name, _ in self.found.resource.errors()}
@@ -249,16 +250,16 @@ class Existing:
 
 
 def as_json(wanted: Resource) -> dict[str, Json]:
-    """Return the set fields as JSON, without those that say how to get somewhere."""
+    """Return the set fields as JSON, without policies, which no object has."""
     return wanted.model_dump(mode="json", include=wanted.model_fields_set - POLICIES)
 
 
 BLANKS = " \t\n\v\f\r\0"
-"""The service takes these off the ends of a name, and no others (deployed behaviour, section 5)."""
+"""The characters that the service strips from the ends of a name (deployed behaviour, section 5)."""
 
 
 def stripped(name: str) -> str:
-    """Return a name as the service keeps it."""
+    """Return a name as the service stores it."""
     return name.strip(BLANKS)
 
 
@@ -283,7 +284,7 @@ def _update(old: Existing) -> Requests:
 
 
 def _replaced(old: Existing, cover: "Cover") -> Requests:
-    """Return the requests that replace what cannot be changed, and that protect it meanwhile."""
+    """Return the requests that replace an object that cannot be updated, with a cover that protects meanwhile."""
     part, name = old.part, cover.name(old.name)
     # A rule of that name that is no cover is somebody's own.
     while (live := old.siblings.named(name)) and not any(map(cover.covered, live)):
@@ -297,7 +298,7 @@ def _replaced(old: Existing, cover: "Cover") -> Requests:
 
 
 def number_of(listed_name: Json) -> int:
-    """Return the number that stands for an object without an ID, made of its name."""
+    """Return a number for an object without an ID, computed from its name."""
     # 48 bits: JSON readers keep integers exact up to 53.
     return int.from_bytes(sha256(str(listed_name).encode()).digest()[:6])
 
@@ -315,19 +316,20 @@ def _losses(old: Existing) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Singleton:
-    """One settings record a target: it always exists, is read with one GET and updated with one request.
+    """One settings record of a target: it always exists, is read with one GET and updated with one request.
 
     Attributes:
         name: the part's name, unique within its kind.
-        title: what people call it.
+        title: the word for the settings.
         suffix: the path below the target's.
-        model: of the record, for `decode`'s default.
+        model: of the record, for the default of `decode`.
         shown_as: fields that the service shows under another name.
-        decode: reads the service's response, if not field by field.
-        body: what to send, given the wanted fields that differ, and what was found, if not these fields.
+        decode: parses the service's response, if not field by field.
+        body: returns the body of an update, given the declared fields that differ, and the live record; by default
+            these fields.
         method: of the update.
-        complete: fetches what the response lacks, and returns the response with it; None where it always suffices.
-        whole: whether an update sends fields that nobody declared, as they were read.
+        complete: reads missing values, and returns the response with them; None if no value is ever missing.
+        whole: whether an update sends undeclared fields too, as they were read.
     """
 
     name: str
@@ -355,15 +357,15 @@ class Singleton:
         return target.url + self.suffix
 
     def read(self, target: Target, answer: Json) -> LiveRecord:
-        """Read the service's response.
+        """Parse the service's response.
 
         Raises:
-            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: the response has another structure.
         """
         return self.decode(target, answer) if self.decode else _by_fields(self.model, self.shown_as, answer)
 
     def update(self, target: Target, wanted: Resource, record: LiveRecord) -> Requests:
-        """Return the request that makes what was found what is wanted."""
+        """Return the request that updates a live record to the declared fields."""
         return (Request(self.method, self.path(target), self.body(wanted, record)),)
 
 
@@ -372,19 +374,19 @@ class Listing:
     """A list that shows more, or less, than the objects of its target.
 
     Attributes:
-        query: of the list, without the question mark; by level where it is not the same at all.
+        query: of the list, without the question mark; by level if it differs.
         shown_as: fields that the service shows under another name.
-        complete: fetches what the list lacks, and returns all entries with it; None where it always suffices.
-        holder: takes an entry of the list; returns what above or below the target has that object; None for an object
-            of the target itself.
-        unique_below: whether a name that a group has is taken in all groups and projects below it too.
-        inherits: whether the objects of the groups above hold too, beside the target's own of the same name: the list
-            shows them, and `holder` tells them apart.
-        has_pages: whether the service divides the list into pages; if not, one response without a word about pages is
-            all of it.
+        complete: reads missing values, and returns all entries with them; None if no value is ever missing.
+        holder: takes an entry of the list; returns the group or project above or below the target that has the object;
+            None for an object of the target itself.
+        unique_below: whether a name in a group blocks the name in all groups and projects below it too.
+        inherits: whether the objects of the groups above apply too, beside the target's own of the same name: the list
+            shows them, and `holder` distinguishes them.
+        has_pages: whether the service divides the list into pages; if not, one response without headers about pages is
+            the whole list.
         needs_numeric_id: whether its path needs the target's own numeric ID.
-        hides: what else counts for `Writes.most` that the list does not show, to be told where the plan reaches that
-            number, and where the service refuses one.
+        hides: a sentence about objects that count for `Writes.most` and that the list does not show: for a plan that
+            reaches this number, and for a refusal of the service.
     """
 
     query: str | Mapping[Level, str] = ""
@@ -404,22 +406,25 @@ class Names:
 
     Attributes:
         unique: whether the service refuses a second object of the same name.
-        canonical: the form in which two spellings of one name are equal.
-        error: says what is wrong with a name and what would be right; None where it is fine. That names are not blank
-            and not longer than 255 characters is checked before.
-        warning: says why some servers may refuse a name for this target; None where all take it.
-        level: the level of the targets whose paths or IDs the names are, or None where names are just names.
-        lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
-        taken: what to do if a name is taken although no object has it that is listed; empty where that cannot be.
-        fixed: the names that stand for objects of another sort, of which a target has one each: they are not renamed,
-            and no other object gets such a name.
-        rules: yields a field and what is wrong with it, for each declared field that does not go with the name. The
-            last argument says whether the fields are all that a new object will have.
-        leads_to: whether a path with the first name may lead to an object of the second, where the service looks for
-            names otherwise than as a whole: then it takes the one with the lowest ID. None where it does not.
-        arrange: for objects that have no name but their place among all, which changes when others come and go: returns
-            what is wanted as names of what is live. None where objects have names.
-        who: what the objects are in the lists of rules that name them; None where none does.
+        canonical: returns the form in which two spellings of one name are equal.
+        error: returns the fault of a name and the correction; None for a valid name. Blank names, and names longer than
+            255 characters, are refused before.
+        warning: returns the reason for which some servers refuse a name for this target; None without one.
+        level: the level of the targets whose paths or IDs the names are, or None if names are just names.
+        lowers_placeholders: whether placeholders such as `{path}` are filled in in lower case within names.
+        taken: the remedy if a name is taken although no listed object has it; empty if that is impossible.
+        fixed: the names of special objects, of which a target has one each: they are not renamed, and no other object
+            gets such a name.
+        rules: yields each declared field that is not allowed for the name, and the reason. The last argument is whether
+            the fields are all that a new object will have.
+        leads_to: returns whether a path with the first name may lead to an object of the second one, if the service
+            does not compare whole names: of several, it takes the one with the lowest ID. None if it compares whole
+            names.
+        arrange: for objects that are named by their position, which changes as others are added or removed: returns the
+            declared objects under the names of live ones. None if objects have names.
+        exchangeable: whether objects can exchange their names, one of which has a name of ours meanwhile. These names
+            are free text, and protect nothing.
+        who: the kind of subject that the objects are in the lists of rules; None if no rule names them.
     """
 
     unique: bool = True
@@ -435,18 +440,20 @@ class Names:
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
         None
     )
+    exchangeable: bool = False
     who: entries.Who | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """An object that takes over the protection of another one while that is replaced.
+    """An object that protects in place of another one while that one is replaced.
 
-    A run that is killed leaves the cover behind, and the next one removes it, in the end: its name tells whose it is.
+    A run that is killed leaves the cover behind, and the next run removes it after the replacement; its name shows to
+    which object it belongs.
 
     Attributes:
-        suffix: what follows the name of an object in that of its cover, so that nobody else writes such a name.
-        fields: what the cover holds.
+        suffix: the end of its name, after the name of the covered object: nobody else writes such a name.
+        fields: the fields of the cover.
     """
 
     suffix: str
@@ -457,13 +464,13 @@ class Cover:
         return f"{name}{self.suffix}"
 
     def is_one(self, name: Key, resource: Resource) -> bool:
-        """Return whether an object has a name like a cover, and holds what one does."""
+        """Return whether an object has the name and the fields of a cover."""
         fields = self.fields.model_fields_set
         is_alike = all(getattr(resource, field) == getattr(self.fields, field) for field in fields)
         return is_alike and str(name).endswith(self.suffix) and str(name) != self.suffix
 
     def covered(self, record: LiveRecord) -> str:
-        """Return the name of the object of which an object is the cover; empty where it is none."""
+        """Return the name of the object that an object covers; empty if it is no cover."""
         name = record.names[0]
         return str(name).removesuffix(self.suffix) if self.is_one(name, record.resource) else ""
 
@@ -473,29 +480,28 @@ class Writes:
     """The requests that create and update the objects of a collection.
 
     Attributes:
-        create: the requests that create an object, if not one POST of its name and fields; None where this API creates
-            none.
-        creation: where else objects are created, if not here.
-        update: the requests that update an object, or promote it (see `LiveRecord.below`), if not one with what
-            differs; None where objects have no fields.
-        method: of that one.
-        suffix: the path of the objects below the target's, where it is not that of the list.
+        create: returns the requests that create an object, if not one POST of its name and fields; None if this API
+            cannot create one.
+        creation: the other way to create objects, if this API cannot.
+        update: returns the requests that update an object, or promote it (see `LiveRecord.below`), if not one with the
+            fields that differ; None if objects have no fields.
+        method: of that request.
+        suffix: the path of the objects below the target's, if it is not that of the list.
         needs_numeric_id: whether paths need the target's own numeric ID.
         required: the fields that a creation needs.
         immutable: the fields that no update can change.
-        events: by value of the field `state`, the event that leads there, if only events change it; the first is the
-            state of new objects.
-        most: how many objects a target may have; 0 for any number. At the limit, an object that is to go becomes one
-            that is to come, by an update.
-        promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
-            empty where there is none.
-        renames: whether an update can change the name; else a renamed object is created anew, and then deleted.
-        once: whether a request must not be sent again after a lost answer, since it may mean another object then.
-        defaults: by field, what the service puts there where a creation does not say it, in words.
-        cover: what protects while an object that no request can change is deleted and created again; None where
-            requests can.
-        keepers: the field of entries that name who alone may change or delete an object, and create it; empty where
-            the role in the target is all that counts.
+        events: by value of the field `state`, the event that leads to it, if only events change the state; the first is
+            the state of new objects.
+        most: the number of objects that a target may have; 0 for any number. At the limit, an object to be deleted is
+            updated to one to be created.
+        promotion: the path of the request that turns an object of a project into one of the group, with `{project}` and
+            `{id}`; empty if there is no such request.
+        renames: whether an update can change the name; if not, a renamed object is created anew, and then deleted.
+        once: whether a request must not be repeated after a lost response, since it may concern another object then.
+        defaults: by field, the service's default for a creation without the field, in words.
+        cover: protects while an object that no request can change is deleted and created again; None if requests can.
+        keepers: the field with the entries that alone may change, delete or create an object; empty if only the role
+            in the target counts.
     """
 
     create: Callable[[New], Requests] | None = _create
@@ -516,7 +522,7 @@ class Writes:
     keepers: str = ""
 
     def makes_anew(self, *, renamed: bool) -> bool:
-        """Return whether an update creates another object in the place of the one that is there."""
+        """Return whether an update creates another object in place of the present one."""
         return self.cover is not None or (renamed and not self.renames and self.create is not None)
 
     def event(self, new_state: str) -> dict[str, Json]:
@@ -526,14 +532,14 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The end of the objects of a collection.
+    """The deletion of the objects of a collection.
 
     Attributes:
-        requests: those that delete an object, if not one DELETE.
-        suffix: the path below the target's at which objects are deleted, where it is not that of their updates.
-        prunable: whether `prune` may delete what is not declared.
-        fades: whether the service deletes objects by and by, so that one may be listed for a while.
-        lost: what does not come back with an object that was deleted and is created again, such as its comments.
+        requests: returns the requests that delete an object, if not one DELETE.
+        suffix: the path below the target's at which objects are deleted, if it is not that of their updates.
+        prunable: whether `prune` may delete undeclared objects.
+        fades: whether the service deletes objects in the background, so that one may be listed for a while.
+        lost: the data that an object loses if it is deleted and created again, such as its comments.
     """
 
     requests: Callable[[Existing], Requests] = _delete
@@ -545,25 +551,25 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A field that holds names where requests hold IDs: of groups, of what a list has, or of another section's objects.
+    """A field with names where requests have IDs: of groups, of the entries of a list, or of another section's objects.
 
-    A name without an ID is a problem before anything is written: services drop what they do not know without a word.
+    A name without an ID is a problem before anything is written, since services drop unknown names without a word.
 
     Attributes:
         shown: the key of the list of records in the service's record of an object.
         sent: the key of the list of IDs in requests.
-        key: the field of such a record that holds the name.
-        within: the path below the target's of the list of all that may be named, which is read only for names that no
+        key: the field of such a record that has the name.
+        within: the path below the target's of the list of all possible names, which is read only for names that no
             object shows; empty for groups, each of which is looked up once a run.
-        section: the section whose objects are named; empty where they are of none. Those that the same run creates
-            count, and those that it deletes do not.
-        unknown: why a name is not in the list, with `{name}`.
-        remedy: what to do about that.
-        unlisted: what to do where the list cannot be read.
-        hides: the key that says that there are more than those shown, which this token cannot see; a list that is sent
-            leaves them. Empty where all are shown.
-        bare: what an object is without any of those named, if it does not become the same then; said of each that loses
-            all of them by a deletion. Empty where that makes no difference.
+        section: the section whose objects are named; empty if they belong to none. Objects that the same run creates
+            count, and objects that it deletes do not.
+        unknown: the reason for which a name is not in the list, with `{name}`.
+        remedy: the fix for an unknown name.
+        unlisted: the fix if the list cannot be read.
+        hides: the key that shows that there are further objects, which this token cannot see; an update of the list
+            keeps them. Empty if all are shown.
+        bare: the state of an object without any named objects, if that changes its meaning: a plan reports each object
+            that loses all of them by a deletion. Empty if its meaning is the same.
     """
 
     shown: str
@@ -582,10 +588,10 @@ class Named:
         return name if self.section else name.casefold()
 
     def rows(self, json_records: Iterable[Json]) -> tuple[entries.EntryRow, ...]:
-        """Read records of whom an object names.
+        """Parse the records of the objects that an object names.
 
         Raises:
-            AttributeError, LookupError, TypeError: a record is not what it should be.
+            AttributeError, LookupError, TypeError: a record has another structure.
         """
         numbers = [(self.canonical(record[self.key]), record["id"]) for record in json_records]
         if not all(type(number) is int and isinstance(name, str) for name, number in numbers):
@@ -598,16 +604,16 @@ class Relations:
     """The references of objects to others.
 
     Attributes:
-        refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
-            are read as the name, if no other object has it. Objects are written after those to which they refer.
-        reversed: whether an object is written before the one to which it refers, and before all others.
-        vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
-            the target's. It is read only where a name is wanted that no object of the collection has yet.
-        entries: the fields that hold `Entries`, each with the key of the list in the service's record. An update adds
-            and removes entries by their IDs.
-        named: the fields that hold names where requests hold IDs. A list is sent whole.
-        flaw: takes the name and the fields of an object as they will be, and its live object, if there is one; returns
-            the reason why those whom it names leave it without effect; empty if there is none.
+        refers: the fields that refer to another object of the collection, by its name or its ID. An ID in a response
+            becomes the name, if no other object has it. Objects are written after those to which they refer.
+        reversed: returns whether an object is written before the one to which it refers, and before all others.
+        vocabularies: the fields whose names must be in another list, each with the path of that list below the
+            target's. The list is read only for a declared name that no object of the collection has yet.
+        entries: the fields with `Entries`, each with the key of the list in the service's record. An update adds and
+            removes entries by their IDs.
+        named: the fields with names where requests have IDs. Such a list is sent whole.
+        flaw: takes the name and the future fields of an object, and its live object, if there is one; returns the
+            reason for which the object has no effect, since none of the named subjects can act; empty without one.
     """
 
     refers: tuple[str, ...] = ()
@@ -620,12 +626,12 @@ class Relations:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Objects that grant access to somebody or something: plans report undeclared ones.
+    """Objects that grant access: plans report undeclared ones.
 
     Attributes:
-        secret: the field of the answer to a creation that is a secret, to be delivered and never shown; empty where
-            there is none.
-        is_complete: whether that field's value is shown whole, as it is to those who may know it.
+        secret: the field of the response to a creation that has a secret, which is delivered and never shown; empty
+            without a secret.
+        is_complete: returns whether the value of that field is complete, as it is shown to its owner.
     """
 
     secret: str = ""
@@ -639,22 +645,22 @@ class Collection:
     Attributes:
         name: the part's name, unique within its kind.
         model: of one object.
-        title: what people call one object.
+        title: the word for one object.
         suffix: the path of the collection below the target's; by default the part's name.
-        key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
-        id_field: the field that holds an object's ID; empty where objects have none.
-        path_field: the field that holds what paths name an object by, if not the ID.
-        decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
+        key: the field with an object's name; if names refer to targets, the field of a creation.
+        id_field: the field with an object's ID; empty if objects have no IDs.
+        path_field: the field that names an object in paths, if not the ID.
+        decode: parses one entry of the list, if not field by field. ID, owner and, unless `decode` has set them, names
             are added.
-        page: the web page of an object, below that of its target, with `{iid}` for its number there.
-        listing: the list, where it does not show just the objects of the target.
-        names: of the objects, where they are not just unique texts.
-        writes: where a POST of the name and fields, and a PUT of those that differ, are not what the service takes.
-        deletion: where a DELETE is not all that there is to it.
+        page: the web page of an object, below that of its target, with `{iid}` for its number in the target.
+        listing: the list, if it does not show exactly the objects of the target.
+        names: of the objects, if they are not just unique texts.
+        writes: if the service needs other requests than a POST of the name and fields, and a PUT of those that differ.
+        deletion: if the service needs more than a DELETE.
         relations: of the objects to others.
-        access: that the objects grant; None where they grant none.
-        losses: what is lost with an object that is deleted, as far as its entry tells: a clause each, in which "it" is
-            the object. They do not name the object, so that they are alike for many; no request is made for them.
+        access: that the objects grant; None if they grant none.
+        losses: returns the data that are deleted with an object, according to its entry: a clause each, in which "it"
+            is the object. They do not name the object, so that they are equal for many; no request is made for them.
     """
 
     name: str
@@ -689,12 +695,12 @@ class Collection:
 
     @property
     def has_siblings(self) -> bool:
-        """Whether planning one object takes knowing the others."""
+        """Whether planning one object needs the others."""
         return bool(self.relations.refers or self.relations.vocabularies or self.writes.cover)
 
     @property
     def secret_field(self) -> str:
-        """The field of the answer to a creation that is a secret; empty where there is none."""
+        """The field of the response to a creation that has a secret; empty without a secret."""
         return self.access.secret if self.access else ""
 
     def path(self, target: Target) -> str:
@@ -704,10 +710,10 @@ class Collection:
         return target.url + self.suffix + (f"?{query}" if query else "")
 
     def read(self, target: Target, entry: Json) -> LiveRecord:
-        """Read one entry of the list.
+        """Parse one entry of the list.
 
         Raises:
-            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: the entry has another structure.
         """
         rows = {name: entries.rows_of(entry[key]) for name, key in self.relations.entries.items() if key in entry}
         if rows:
@@ -741,7 +747,7 @@ class Collection:
         )
 
     def _ownership(self, record: LiveRecord, access: Access, fields: Mapping[str, Json]) -> dict[str, Any]:
-        """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
+        """Return the owner of an object with a secret: the owner and administrators see the complete secret."""
         secret = fields.get(access.secret)
         ours = isinstance(secret, str) and access.is_complete(secret)
         owner = fields.get("owner")
@@ -756,19 +762,19 @@ class Collection:
         }
 
     def entries_of(self, resource: Resource) -> list[tuple[str, Sequence[entries.Role | entries.Subject]]]:
-        """Return the set fields that hold entries, with these."""
+        """Return the set fields that have entries, with the entries."""
         names = [name for name in self.relations.entries if name in resource.model_fields_set]
         return [(name, getattr(resource, name)) for name in names]
 
     def named_in(self, resource: Resource) -> Iterator[tuple[str, Named, tuple[str, ...]]]:
-        """Yield the set fields that hold a list of names, with these; not those that hold a word for all."""
+        """Yield the set fields with a list of names, and the names; a field with a word for all objects is skipped."""
         for name, named in self.relations.named.items():
             value = getattr(resource, name) if name in resource.model_fields_set else None
             if isinstance(value, tuple):
                 yield name, named, value
 
     def with_ids(self, fields: dict[str, Json], field_ids: FieldIds) -> dict[str, Json]:
-        """Return fields as requests hold them: IDs under their key in the place of names."""
+        """Return fields as requests have them: IDs under their own key in place of names."""
         lists = {name: fields.pop(name) for name in self.relations.named if isinstance(fields.get(name), list)}
         named = self.relations.named
         return fields | {
@@ -777,7 +783,7 @@ class Collection:
         }
 
     def number(self, fields: Mapping[str, Json]) -> Json:
-        """Return the ID of an object, or what stands for it.
+        """Return the ID of an object, or the number that replaces an ID.
 
         Raises:
             KeyError: the service does not show it.
@@ -785,14 +791,17 @@ class Collection:
         return fields[self.id_field] if self.id_field else number_of(fields[self.key])
 
     def page_of(self, record: LiveRecord) -> str:
-        """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
+        """Return the web page of an object, below that of its target.
+
+        Empty if it is unknown, or the object is below another one.
+        """
         return "" if record.iid is None or record.below else self.page.format(iid=record.iid)
 
     def objects(self, target: Target, answer: Iterable[Json]) -> Objects:
-        """Read a list.
+        """Parse a list.
 
         Raises:
-            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: an entry is not what it should be.
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: an entry has another structure.
         """
         own: list[LiveRecord] = []
         taken: dict[Key, Holder] = {}
@@ -815,25 +824,25 @@ class Collection:
                 else:
                     below.setdefault(name, []).append((holder.promotes, record.id or 0, holder.name, record))
         others = taken.keys() | {self.identity(name) for record in own for name in record.names}
-        promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
+        promotable = {name: _promotable(candidates) for name, candidates in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited), tuple(hidden))
 
     def with_names(self, own_objects: tuple[LiveRecord, ...]) -> tuple[LiveRecord, ...]:
-        """Return objects whose references are names instead of IDs, where only one object has that name."""
+        """Return objects whose references are names instead of IDs, if only one object has the name."""
         if not self.relations.refers:
             return own_objects
         names = self.unique_name_of(own_objects)
         return tuple(replace(record, resource=self.referring(record.resource, names)) for record in own_objects)
 
     def unique_name_of(self, live: Sequence[LiveRecord]) -> dict[Key, Key]:
-        """Return by ID the name of each object that shares it with no other."""
+        """Return, by ID, the names that only one object has."""
         by_name: dict[Key, list[LiveRecord]] = {}
         for record in live:
             by_name.setdefault(self.identity(record.names[0]), []).append(record)
         return {record.id: record.names[0] for record, *others in by_name.values() if record.id and not others}
 
     def referring(self, resource: Resource, replacements: Mapping[Key, Key]) -> Resource:
-        """Return a resource whose references are replaced by others."""
+        """Return a resource with some references replaced."""
         refers = [name for name in self.relations.refers if name in resource.model_fields_set]
         changed = {name: replacements[value] for name in refers if (value := getattr(resource, name)) in replacements}
         return resource.model_copy(update=changed) if changed else resource
@@ -875,7 +884,7 @@ def _promotable(numbered_records: Sequence[tuple[int, int, str, LiveRecord]]) ->
 
 
 def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> LiveRecord:
-    """Read what is shown field by field. Servers may be older or newer than this version: a field may be missing."""
+    """Parse a response field by field. Servers may be older or newer than this version: a field may be missing."""
     if not isinstance(answer, dict):
         raise TypeError(answer)
     names = {name: shown_as.get(name, name) for name in model.model_fields if name not in POLICIES}
@@ -892,7 +901,7 @@ def _text(value: Json) -> str | None:
 
 
 def _moment(value: Json) -> datetime | None:
-    """Read a time, which is UTC where it does not say otherwise; None where there is none."""
+    """Parse a time, in UTC if it has no time zone; None without a time."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,7 @@
-"""Entries of lists that say who may do something: each is a role, or names a user, a group or a deploy key."""
+"""Entries of lists that allow something: each is a role, or names a user, a group or a deploy key.
+
+Begin with `Subject`, an entry of a manifest, and `EntryRow`, an entry of the service.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,16 +29,16 @@ class EntryList:
     """The list of all subjects that an entry of one kind may name: the service refuses others.
 
     Attributes:
-        suffix: the path of the list below the target's; empty where the target's own record holds it.
-        key: the field of the list that holds the name.
-        unknown: why a name is not in it, with `{}`.
+        suffix: the path of the list below the target's; empty if the target's own record has the list.
+        key: the field of the list with the name.
+        unknown: the reason for which a name is not in the list, with `{}`.
         remedy: the fix.
-        unfit: what is wrong with a name that is in it and cannot stand in a rule, with `{}`, and the reason with `{}`;
-            empty where the service takes it.
+        unfit: the reason for which a listed name cannot be used in a rule, with `{}` for the name, and for the cause;
+            empty if the service accepts it.
         cure: the fix for `unfit`.
-        id_key: the field of the list that holds the ID.
-        within: the field of the record that holds the list; empty where the answer is the list.
-        is_inherited: whether what is in the list of a group is in that of a new project in it.
+        id_key: the field of the list with the ID.
+        within: the field of the record that has the list; empty if the response is the list.
+        is_inherited: whether the list of a new project has the entries of the list of its group.
     """
 
     suffix: str
@@ -134,7 +137,7 @@ class Subject(BaseModel):
 
     @property
     def identity(self) -> tuple[Who, str | int]:
-        """What the entry names; usernames and paths ignore case."""
+        """The identity of the subject; usernames and paths ignore case."""
         ((who, name),) = ((who, name) for who in SUBJECT_KEYS if (name := getattr(self, who)) is not None)
         return who, name.casefold() if isinstance(name, str) and who != "deploy_key" else name
 
@@ -171,7 +174,7 @@ def _entry_advice(raw: object) -> str:
 
 
 def _role_advice(raw: object) -> str:
-    """Return the message about a value that is no role: the entry to write, if people mean one by it."""
+    """Return the message about a value that is no role: the entry to write, if the value is a common word for one."""
     if type(raw) is int:
         return f"`{raw}` is the role `{ROLES[raw]}`" if raw in ROLES else FOREIGN_ROLES.get(raw, AN_ENTRY)
     if not isinstance(raw, str):
@@ -189,7 +192,7 @@ def _is_blank(raw_name: object) -> bool:
 
 
 def _canonical(roles_and_subjects: tuple[Role | Subject, ...]) -> tuple[Role | Subject, ...]:
-    """Return entries in one order, each once, with names in the one spelling that all spellings are equal to."""
+    """Return entries in one order, each once, with names in their canonical spelling."""
     plain = {entry if isinstance(entry, str) else Subject(**dict([entry.identity])) for entry in roles_and_subjects}
     return tuple(sorted(plain, key=lambda entry: _place(entry if isinstance(entry, str) else entry.named())))
 
@@ -209,11 +212,11 @@ Entries = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """An entry as the service keeps it.
+    """An entry as the service stores it.
 
     Attributes:
-        id: of the entry, which is another each time that it is added.
-        shown: the entry as a manifest holds it; None for one that means nobody.
+        id: of the entry, which changes each time that it is added.
+        shown: the entry as a manifest has it; None for one that allows nobody.
         number: the ID of the user, group or deploy key; None for a role.
     """
 
@@ -223,18 +226,18 @@ class EntryRow:
 
     @property
     def identity(self) -> tuple[str, Json]:
-        """The same as that of an equal entry of a manifest."""
+        """The identity, equal to that of an equal entry of a manifest."""
         return next(iter(self.shown.items())) if isinstance(self.shown, dict) else ("role", self.shown)
 
     @property
     def spellings(self) -> set[tuple[str, Json]]:
-        """The identities of the entries of a manifest that it may be: a number and the name that it has are one."""
+        """The identities of the entries of a manifest that may be this one: a subject's number and its name are one."""
         who, name = self.identity
         return {(who, name)} if self.number is None else {(who, name), (who, self.number)}
 
     @property
     def sandbox_entry(self) -> Json:
-        """The entry in a state of the sandbox; None for a user whose name cannot be seen."""
+        """The entry in a state of the sandbox; None for a user whose name is hidden."""
         who, name = self.identity
         if who == "role":
             return {"access_level": LEVELS.get(name, NOBODY)}
@@ -244,10 +247,10 @@ class EntryRow:
 
 
 def rows_of(shown: Json) -> tuple[EntryRow, ...]:
-    """Read the entries of a list. Beside a user, a group or a key, the level means nothing.
+    """Parse the entries of a list. For a user, a group or a key, the access level has no meaning.
 
     Raises:
-        AttributeError, LookupError, TypeError: it is not what it should be.
+        AttributeError, LookupError, TypeError: an entry has another structure.
     """
     return tuple(_row(entry) for entry in shown)
 
@@ -272,7 +275,7 @@ WORDS: Mapping[Who, str] = {"user": "user", "group": "group", "deploy_key": "dep
 
 
 def word(entry_subject: Subject) -> str:
-    """Return an entry as people say it: `user ada`, `deploy key release`."""
+    """Return an entry in words: `user ada`, `deploy key release`."""
     return " ".join(f"{WORDS[who]} {name}" for who in SUBJECT_KEYS if (name := getattr(entry_subject, who)) is not None)
 
 
@@ -283,7 +286,7 @@ Numbers = Mapping[tuple[str, str | int], int]
 
 
 def sent(role_or_subject: Role | Subject, numbers: Numbers) -> dict[str, Json]:
-    """Return an entry as requests hold it."""
+    """Return an entry as requests have it."""
     if isinstance(role_or_subject, str):
         return {"access_level": LEVELS[role_or_subject]}
     who, name = role_or_subject.identity
@@ -291,19 +294,22 @@ def sent(role_or_subject: Role | Subject, numbers: Numbers) -> dict[str, Json]:
 
 
 def created(roles_and_subjects: Sequence[Role | Subject], numbers: Numbers) -> list[dict[str, Any]]:
-    """Return a list for a creation. The service would take an empty one for its default."""
+    """Return a list for a creation; for an empty one, the entry for nobody, since the service would use its default."""
     return _each_once(sent(entry, numbers) for entry in roles_and_subjects) or [{"access_level": NOBODY}]
 
 
 def merged(
     roles_and_subjects: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers
 ) -> list[dict[str, Any]]:
-    """Return a list for an update, which adds what has no ID, and removes what is marked so; all else stays."""
+    """Return a list for an update: it adds the entries without an ID, and removes those marked so.
+
+    All others are kept.
+    """
     wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in roles_and_subjects}
     kept = [row for row in rows if not row.spellings.isdisjoint(wanted)]
     removed = [{"id": row.id, "_destroy": True} for row in rows if row.shown is not None and row not in kept]
-    there = {spelling for row in kept for spelling in row.spellings}
-    return [*removed, *_each_once(sent(entry, numbers) for key, entry in wanted.items() if key not in there)]
+    present = {spelling for row in kept for spelling in row.spellings}
+    return [*removed, *_each_once(sent(entry, numbers) for key, entry in wanted.items() if key not in present)]
 
 
 def _each_once(json_entries: Iterable[Json]) -> list[Json]:
@@ -315,11 +321,11 @@ def _each_once(json_entries: Iterable[Json]) -> list[Json]:
 
 
 def called_as(declared_entries: Sequence[Json], rows: Sequence[EntryRow], shown: Json) -> Json:
-    """Return the live entries with the spellings of a declared list: an ID and the name for it are one entry.
+    """Return the live entries, spelled as in a declared list: a subject's ID and its name are one entry.
 
     Args:
         declared_entries: the list, as JSON.
-        rows: the entries that are there.
+        rows: the live entries.
         shown: the live entries as JSON, with the spellings of the service.
     """
     words = [(who, called) for entry in declared_entries if isinstance(entry, dict) for who, called in entry.items()]
@@ -333,12 +339,12 @@ def called_as(declared_entries: Sequence[Json], rows: Sequence[EntryRow], shown:
 
 
 def called_before(rows: Sequence[EntryRow], listed: Sequence[Json], numbers: Numbers) -> tuple[EntryRow, ...]:
-    """Return rows with the spellings of an earlier reading, possibly by a token that sees other names.
+    """Return rows, spelled as in an earlier reading, possibly by a token that sees other names.
 
     Args:
-        rows: the entries that are there.
+        rows: the live entries.
         listed: the list, as JSON.
-        numbers: the IDs of those whom it names. They count where the present token sees a number alone.
+        numbers: the IDs of the subjects in the list; they are used if the present token sees only a number.
     """
     words = {word for entry in listed if isinstance(entry, dict) for word in entry.items()}
     return tuple(
@@ -348,7 +354,7 @@ def called_before(rows: Sequence[EntryRow], listed: Sequence[Json], numbers: Num
 
 
 def named_by(rows: Sequence[EntryRow], numbers: Numbers) -> tuple[EntryRow, ...]:
-    """Return rows, with names for those of which only the number is shown."""
+    """Return rows with names for subjects of which only the number is shown."""
     names = {(who, number): called for (who, called), number in numbers.items() if isinstance(called, str)}
     return tuple(
         replace(row, shown={row.identity[0]: names[row.identity]}) if row.identity in names else row for row in rows

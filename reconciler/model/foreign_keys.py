@@ -1,8 +1,7 @@
-"""Keys that the service's API and other tools use for what a section holds, each with what to write instead.
+"""Keys of the service's API and of other tools for the values of a section, each with the key to write instead.
 
 A kind declares the foreign keys of its models in `Resource.foreign_keys`, and those of the section itself in
-`Kind.foreign_names`. A key that another tool uses is never answered by a guess: the word that is spelled alike may mean
-the opposite.
+`Kind.foreign_names`. The meaning of a foreign key is never guessed: a word that is spelled alike may mean the opposite.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +43,7 @@ def opposite(name: str) -> Alias:
 
 
 def above(verb: str) -> dict[str, Alias]:
-    """Return the alias of a level that is refused, which GitLab took before 17.1: ours is the lowest that may."""
+    """Return the alias of a refused level, which GitLab took before 17.1: ours is the lowest allowed level."""
     name = f"minimum_access_level_for_{verb}"
     next_levels = {"developer": "maintainer", "maintainer": "owner", "owner": "admin"}
     lines = {level: f"{name}: {lowest}" for level, lowest in next_levels.items()}
@@ -69,14 +68,14 @@ EVERYWHERE: ForeignKeys = {
 
 
 def foreign_keys(resource_type: type[Any]) -> ForeignKeys:
-    """Return the foreign keys of a resource, with those that have one answer everywhere."""
+    """Return the foreign keys of a resource, and those that mean the same in every section."""
     return {**EVERYWHERE, **resource_type.foreign_keys}
 
 
 def unknown_key(what: str, key: str, value: Any, known: Iterable[str], foreign: ForeignKeys) -> str:
-    """Return the message about an unknown key: its meaning elsewhere, the like of a foreign or a known key, or a list.
+    """Return the message about an unknown key: its meaning elsewhere, a similar key, or a list of the known keys.
 
-    A key that is nearly a foreign one gets that one's answer.
+    A key that is nearly a foreign one gets the message of that one.
     """
     if key in foreign:
         return advice(foreign, key, value)

@@ -1,4 +1,4 @@
-"""Globs on paths of groups and projects: of one sort, wherever paths are matched."""
+"""Globs on paths of groups and projects, with one grammar wherever paths are matched. See `Globs`."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -14,10 +14,10 @@ WILD = frozenset("*?[")
 class Globs:
     """Globs on full paths, without regard to case.
 
-    `*`, `?` and `[...]` stay within one part of a path, `**` is any number of parts: `acme/*` matches the direct
-    members of acme, `acme/**` acme itself and all below it.
+    `*`, `?` and `[...]` match within one part of a path, `**` any number of parts: `acme/*` matches the direct members
+    of acme, `acme/**` acme itself and all below it.
 
-    Many are the paths of single projects, such as those that a set leaves out: these are looked up.
+    Most globs are the paths of single projects, such as those that a set leaves out: these are found by a lookup.
 
     Attributes:
         written: the globs as they were written.
@@ -26,12 +26,12 @@ class Globs:
     written: Sequence[str] = ()
 
     def match(self, path: str) -> bool:
-        """Return whether one of them matches a full path."""
+        """Return whether a glob matches a full path."""
         folded = path.casefold()
         return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
 
     def match_any(self, paths: Iterable[str], folded: Set[str]) -> bool:
-        """Return whether one of them matches one of some full paths, which are given in lower case too."""
+        """Return whether a glob matches one of some full paths, which are given in lower case too."""
         return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Rules that hold together: several may match one name, and what holds is what all of them allow. Pure.
+"""Rules that are combined: several may match one name, and their combination decides. Pure.
 
-A kind whose rules do so says in `Kind.in_effect` how. Begin with `InEffect.allowed`.
+A kind with such rules declares the combination in `Kind.in_effect`. Begin with `InEffect.allowed`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ LETTING_MORE = (Strictness.LOOSER, Strictness.INCOMPARABLE)
 
 @dataclass(frozen=True, slots=True)
 class PatternRule:
-    """A rule, as far as it matters for others.
+    """A rule, without the fields that do not matter for other rules.
 
     Attributes:
         name: its name or pattern.
         fields: its fields as JSON.
-        owner: who has it, or declares it, in words, if that is not the target itself.
+        owner: the group that has or declares it, in words, if it is not of the target itself.
     """
 
     name: str
@@ -37,15 +37,15 @@ class PatternRule:
 
 @dataclass(frozen=True, slots=True)
 class InEffect:
-    """The way in which rules of a kind hold together.
+    """The way in which rules of a kind are combined.
 
     Attributes:
-        matches: whether a rule of the first name holds for all that the second name stands for.
-        together: the fields that count together, as they are for what all the given rules hold for.
-        fields: their names.
-        verbs: by field that one rule may open for another one, what people may do by it, such as `push`.
-        flaw: takes the fields of several rules that hold together, each with its whole lists; returns the reason why
-            nobody can do anything by them, or an empty text.
+        matches: returns whether a rule of the first name applies to everything that the second name matches.
+        together: returns the combined fields of all the given rules.
+        fields: the names of these fields.
+        verbs: by field that one rule may open for another one, the verb for what it allows, such as `push`.
+        flaw: takes the fields of several combined rules, each with its complete lists; returns the reason for which
+            they allow nobody, or an empty text.
     """
 
     matches: Callable[[str, str], bool]
@@ -55,14 +55,14 @@ class InEffect:
     flaw: Callable[[Sequence[Fields]], str]
 
     def allowed(self, rules: Iterable[PatternRule], name: str) -> Fields:
-        """Return the fields of the rule that some rules are for a name; none if no rule holds for it."""
+        """Return the combined fields of some rules for a name; none if no rule matches it."""
         matching = [rule.fields for rule in rules if self.matches(rule.name, name)]
         return self.together(matching) if matching else {}
 
     def flaw_of(self, rule: PatternRule, rules: Iterable[PatternRule]) -> str:
-        """Return the reason why nobody can do anything where a rule holds, given all rules; empty if somebody can.
+        """Return the reason for which nobody is allowed anything by a rule, given all rules; empty if somebody is.
 
-        A pattern has no flaw if a rule for some of what it stands for has none: the pattern is for the rest.
+        A pattern has no flaw if a more special rule has none: the pattern is for all other names.
         """
         near = (
             other.fields
@@ -74,7 +74,7 @@ class InEffect:
     def undermined(
         self, directions: Directions, declared_rule: PatternRule, other_rules: Iterable[PatternRule]
     ) -> Iterator[str]:
-        """Yield a sentence about each other rule that lets more happen than a rule says.
+        """Yield a sentence about each other rule that allows more than a rule declares.
 
         Args:
             directions: of the fields.
@@ -96,17 +96,17 @@ class InEffect:
 ROLE_WORDS = {"developer": "Developers", "maintainer": "Maintainers", "admin": "administrators"}
 
 
-def _halves(verb: str, said: Json, truth: Json) -> tuple[str, str]:
-    """Return a sentence in two halves: those who may do something by a rule, and those whom another rule lets do it."""
-    if not isinstance(said, list):
+def _halves(verb: str, declared_people: Json, people_in_effect: Json) -> tuple[str, str]:
+    """Return the halves of a sentence: the people whom a rule allows, and those whom another rule adds."""
+    if not isinstance(declared_people, list):
         return f"nobody may {verb}", "allows it"
-    more = [entry for entry in truth if not any(covers(other, entry) for other in said)]
-    people = f"only {listed(_words(said))}" if said else "nobody"
+    more = [entry for entry in people_in_effect if not any(covers(other, entry) for other in declared_people)]
+    people = f"only {listed(_words(declared_people))}" if declared_people else "nobody"
     return f"{people} may {verb}", f"lets {listed(_words(more))}"
 
 
 def _words(people: Iterable[Json]) -> list[str]:
-    """Return entries as people say them, each once: `Developers`, `user ada`."""
+    """Return entries in words, each once: `Developers`, `user ada`."""
     return list(dict.fromkeys(map(_word, people)))
 
 

@@ -1,8 +1,8 @@
-"""Items: the flat sequence that a plan is. An item does something (a change), or says something (a finding).
+"""Items: a plan is a flat list of items. An item is a change, or a finding about the target, the run or an object.
 
-A report is the same sequence with the outcomes of its changes. What is merely said about a change is in its notes, and
-what is said about anything else is a finding: both have a code of `model.codes`, so that whatever shows them needs to
-know none of them by name. Begin with `Create`, `Finding` and `Note`.
+A report is the same list with the outcomes of its changes. Sentences about a change are in its notes; sentences about
+anything else are findings: both have a code of `model.codes`, so that formats need to know none of them by name. Begin
+with `Create`, `Finding` and `Note`.
 """
 
 import json
@@ -199,7 +199,7 @@ class Finding:
 
     @property
     def address(self) -> Address:
-        """Where it is; not of one that is about the run, which is nowhere."""
+        """The address; a finding about the run has none."""
         return cast("Address", self.where)
 
 
@@ -214,18 +214,18 @@ class Status(StrEnum):
 
     @property
     def words(self) -> str:
-        """The outcome, as people read it."""
+        """The outcome in words."""
         return "dropped by the service" if self is Status.DROPPED else str(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A change and what became of it.
+    """A change and its result.
 
     Attributes:
         change: as in the plan.
         status: the outcome.
-        reason: why it is not done, or was not read again, or by which run it was done before; else empty.
+        reason: the reason if it is not done, was not verified, or was done by an earlier run; else empty.
         created: the object that it created, as it was read afterwards or, unverified, as it was sent; None if none or
             unknown.
         unconfirmed: whether a change that failed may have been carried out, wholly or in part.
@@ -395,10 +395,10 @@ DATA: Mapping[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class ChangedBy:
-    """The author of a live value, by the audit events of the service.
+    """The author of a live value, according to the audit events of the service.
 
     Attributes:
-        name: as people see it; of the token of a project or a group, that of its bot.
+        name: the display name; for the token of a project or a group, that of its bot.
         time: UTC.
     """
 
@@ -443,7 +443,7 @@ def unmanaged_at(
     owner: str | None = None,
     last_used: str | None = None,
 ) -> Finding:
-    """Return the finding about a live object that no manifest mentions, and that is not changed."""
+    """Return the finding about a live object that no manifest declares, and that is not changed."""
     known = {"ID": number, "owner": owner, "last used": last_used}
     facts = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
     data = {"id": number, "grants_access": grants_access, "owner": owner, "last_used": last_used}
@@ -504,8 +504,8 @@ def with_effect(change: Change, effect: Effect | None, *, by_hand: bool = False)
 
     Args:
         change: the change.
-        effect: what it does.
-        by_hand: whether the note is about the change by hand that this one undoes, which did the opposite.
+        effect: its effect.
+        by_hand: whether the note is about the change by hand that this one undoes, which had the opposite effect.
     """
     others = tuple(note for note in change.notes if note.code != "effect")
     if effect is None:
@@ -573,7 +573,7 @@ def makes_anew(update: Update) -> bool:
 
 
 def object_of(change: Change) -> tuple[str, str, int | None]:
-    """Return the object that is changed, by section, part and ID; None if there is none yet, or it has none."""
+    """Return the changed object, by section, part and ID; None if it does not exist yet, or has no ID."""
     address = change.address
     return address.section, address.part, None if isinstance(change, Create) else change.read.id
 
@@ -604,7 +604,7 @@ def target_of(item: Item) -> Target:
 
 
 def address_of(item: Item) -> Address:
-    """Return the address of what an item is about; not of one about the run, which has none: `is_about_run`."""
+    """Return the address of the subject of an item; an item about the run has none: see `is_about_run`."""
     return item.change.address if isinstance(item, Outcome) else item.address
 
 

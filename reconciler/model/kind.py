@@ -1,6 +1,6 @@
-"""A kind of settings, as data, and a type of field that kinds share.
+"""A `Kind`: one section of the manifests, as data; and a type of field that kinds share.
 
-The engine knows no kind by name: it receives a mapping of kinds.
+The engine knows no kind by name: it receives a mapping of kinds, which `kinds` collects.
 """
 
 import re
@@ -64,12 +64,12 @@ class Archived(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """A rule of the service that may refuse a change in spite of the role, and that no response shows.
+    """A rule of the service that may refuse a change although the role suffices, and that no response shows.
 
     Attributes:
-        reason: why a change is refused.
+        reason: of the refusal.
         remedy: the fix.
-        is_whole: whether it holds for all of the section, so that no further change of it need be tried.
+        is_whole: whether it refuses all changes of the section, so that no further one need be tried.
     """
 
     reason: str
@@ -81,16 +81,16 @@ class Barrier:
 class Needs:
     """The requirements of the service for reading and writing a section (deployed behaviour, sections 1 to 6).
 
-    They explain what the service refuses or would refuse; nothing is refused because of them.
+    They explain refusals of the service, also expected ones; no section is refused because of them.
 
     Attributes:
         roles: by level, the lowest role that may write; without the level, everybody who sees the target may.
-        readers: by level, the lowest role that may read, where writing needs a higher one.
+        readers: by level, the lowest role that may read, if writing needs a higher one.
         archived: access in an archived project.
         switches: features of which the project needs at least one: the key of its record, and the feature in words.
         licensed: whether only the paid editions have the section.
         top_level: whether among groups only the top-level ones have the section.
-        barrier: what else may forbid a change; None where nothing does.
+        barrier: a further rule that may forbid a change; None without one.
     """
 
     roles: Mapping[Level, Role] = field(default_factory=dict)
@@ -108,8 +108,8 @@ class ReadSection:
 
     Attributes:
         level: of the target.
-        username: of the user behind the token, who owns in the state what that user can read whole.
-        parts: by part, what was read; unreadable parts are absent.
+        username: of the user behind the token, who owns in the state each object that is shown completely.
+        parts: by part, the live objects; unreadable parts are absent.
     """
 
     level: Level
@@ -139,7 +139,7 @@ class ReadSection:
 
 
 def _sandbox_fields(part: Collection, record: LiveRecord) -> dict[str, Json]:
-    """Return the fields of an object, with the entries of its lists as the service keeps them."""
+    """Return the fields of an object, with the entries of its lists as the service stores them."""
     fields = as_json(record.resource)
     for name, key in part.relations.entries.items():
         fields.pop(name, None)
@@ -157,34 +157,35 @@ class Kind:
         summary: one sentence for the documentation and the schemas.
         models: by level, the type that pydantic checks the section's value against: a `Resource`, or a `dict` of
             `Item | None`. Its keys are the levels at which the section may be declared.
-        parts: the section's endpoints, in the order in which they are read and applied. Where there is only one, it has
-            the section's name.
+        parts: the section's endpoints, in the order in which they are read and applied. A single part has the section's
+            name.
         spec: the section of the service's specification, if any.
-        order: where the section stands in a plan; all that do not say so stand at the end, in alphabetical order.
-        split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
-            part, of which only the declared ones appear; None where the section is its only part.
+        order: the position of the section in a plan; sections without one come last, in alphabetical order.
+        split: divides a checked section value into the declarations of its parts, given whether the section is pruned;
+            only declared parts appear. None if the section is its only part.
         inherits: takes settings of a group, by field, and returns those that they lock in the projects below it, with
-            the values there; None where a group locks nothing. After a change to a group, the section of the projects
+            the locked values; None if a group locks nothing. After a change to a group, the section of the projects
             below it is read and planned again.
-        join: the section value of the names of its objects, by part: the way back from `split`, for exports; None where
-            each part stands under its own name.
-        remainder: returns what remains of a lower layer's section under an upper layer's, as both are written.
-        to_sandbox: returns the section of a sandbox state from live objects; None where each part has its own name
-            there.
-        needs: what the service asks of whoever reads and writes it.
-        pages: by level, the page of the service's web interface that shows the section, with `{target}` for the page
-            of the target; without it, the page is the same for all.
-        arrives_in: the list of a group, with all below it, that an archive of a group fills: as long as it grows, the
-            archive is still arriving. Empty where an archive holds nothing of the section.
-        foreign_names: what the service's API and other tools call the section.
-        trace: reads from an audit event what it did to the section; None where the service notes nothing of it.
-        in_repository: whether it is about what lies in the repository: the first push into an empty one may make
-            objects of it.
-        protects: whether its objects protect something. Whatever writes manifests writes them whole, for a field that
-            is left out is not watched.
-        branch_fields: the fields that name branches, in which `{default_branch}` stands for the default branch of the
-            project; None where the names of the objects do so too, and all their fields.
-        in_effect: how its rules hold together, where several may match one name; None where each holds by itself.
+        join: returns the section value for the names of its objects, by part: the reverse of `split`, for exports; None
+            if the section has each part under the part's own name.
+        remainder: returns a lower layer's section without the values that an upper layer's section replaces, both as
+            written.
+        to_sandbox: returns the section of a sandbox state from live objects; None if the state has each part under the
+            part's own name.
+        needs: the requirements of the service for reading and writing the section.
+        pages: by level, the page of the service's web interface that shows the section, with `{target}` for the page of
+            the target; without it, the page is the same for all.
+        arrives_in: the list of a group, with all below it, that an archive of a group fills: as long as the list grows,
+            the archive is still arriving. Empty if an archive has nothing of the section.
+        foreign_names: the names of the section in the service's API and in other tools.
+        trace: returns the changes to the section in an audit event; None if the service records none.
+        in_repository: whether the section is about the repository: the first push into an empty one may create objects
+            of it.
+        protects: whether its objects protect something. Manifests are generated with all their fields, since a field
+            that is left out is not watched.
+        branch_fields: the fields that name branches, in which `{default_branch}` is replaced by the default branch of
+            the project; None if that is so in the names of the objects too, and in all their fields.
+        in_effect: the combination of its rules, if several may match one name; None if each applies by itself.
     """
 
     name: str
@@ -209,12 +210,12 @@ class Kind:
     in_effect: InEffect | None = None
 
     def part(self, name: str) -> Part:
-        """Return the part of that name."""
+        """Return the part with a name."""
         return next(part for part in self.parts if part.name == name)
 
     @property
     def has_directions(self) -> bool:
-        """Whether a change of it may loosen or tighten protection."""
+        """Whether a change of the section may loosen or tighten protection."""
         return self.protects or any(part.model.admits or part.model.directions for part in self.parts)
 
     def presence(self, part: Part) -> Strictness:
@@ -239,7 +240,7 @@ class Kind:
 
     @property
     def prunable(self) -> bool:
-        """Whether `prune` may name this section: it has objects, which can be deleted."""
+        """Whether `prune` may name this section: it has objects, and they can be deleted."""
         return any(isinstance(part, Collection) and part.deletion.prunable for part in self.parts)
 
 
@@ -258,7 +259,7 @@ FOREIGN_SECTIONS = frozenset(
 
 
 def unknown_kind(name: str, kinds: Iterable[Kind], known: Iterable[str]) -> str:
-    """Return the message about a section that does not exist: other tools may have one of this name."""
+    """Return the message about a section that does not exist: another tool may have a section of this name."""
     foreign = {word: Alias(kind.name) for kind in kinds for word in kind.foreign_names}
     names = list(known)
     name = name.removeprefix("gitlab_")

@@ -1,8 +1,8 @@
-"""A plan, as a value: what would be changed and by which requests, what cannot be, and what stays as it is.
+"""A `Plan`, as a value: the changes with their requests, the problems, and the objects that stay as they are.
 
-A plan is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
-in it as a problem. `engine.compare` makes the list of each target, and `engine.apply` carries it out: a report is the
-same list, in which an outcome stands for each change. Begin with `TargetPlan`.
+A plan is complete: every change carries its requests, so its cost is known before it starts, and each declaration that
+cannot be planned is a problem in it. `engine.compare` makes the list of each target, and `engine.apply` carries it out:
+a report is the same list, with an outcome in place of each change. Begin with `TargetPlan`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,12 +70,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan(Seen):
-    """One target with what a plan does there and says of it, as a list; or with what became of it.
+    """One target with the items of a plan; or, after an apply, with the outcomes.
 
     Attributes:
-        items: by section, of each its changes in the order in which they are carried out, or what became of them; then
-            what is in order and planned again; then what is said.
-        lookups: what must be asked for before the rest of it can be planned; none in a plan that is shown.
+        items: by section: its changes in the order in which they are carried out, or their outcomes; then settings that
+            are in order and planned again; then findings.
+        lookups: the lookups that are needed to plan the target completely; none in a plan that is shown.
     """
 
     items: tuple[Item, ...] = ()
@@ -83,7 +83,7 @@ class TargetPlan(Seen):
 
     @classmethod
     def of(cls, seen: Seen, items: Iterable[Item]) -> "TargetPlan":
-        """Return a target that was looked at with its items."""
+        """Return a target of a run with its items."""
         return cls(**_looked_at(seen), items=tuple(items))
 
     @property
@@ -117,30 +117,30 @@ class TargetPlan(Seen):
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcomes of the changes; empty before they were begun."""
+        """The outcomes of the changes; empty before an apply."""
         return tuple(item for item in self.items if isinstance(item, Outcome))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is said."""
+        """All findings."""
         return tuple(item for item in self.items if isinstance(item, Finding))
 
     @property
     def problems(self) -> tuple[Finding, ...]:
         """Declared settings that cannot be planned."""
-        return self.said("problem")
+        return self.findings_of("problem")
 
-    def said(self, code: str) -> tuple[Finding, ...]:
+    def findings_of(self, code: str) -> tuple[Finding, ...]:
         """Return the findings that have a code."""
         return tuple(item for item in self.items if isinstance(item, Finding) and item.code == code)
 
     @property
     def in_order(self) -> bool:
-        """Whether all its changes are done and nothing of it is a problem."""
+        """Whether all its changes are done and it has no problem."""
         return not self.problems and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
     def adding(self, *items: Finding | Keep) -> "TargetPlan":
-        """Return the target with more that is said of it or planned again, also in sections that it did not have."""
+        """Return the target with further findings and settings to plan again, also in sections that it did not have."""
         if not items:
             return self
         numbers = dict(self.sections)
@@ -149,24 +149,24 @@ class TargetPlan(Seen):
         return replace(self, sections=numbers, items=arranged(numbers, (*self.items, *items)))
 
     def without_keeps(self) -> "TargetPlan":
-        """Return the target without what is to be planned again."""
+        """Return the target without the settings to plan again."""
         others = tuple(item for item in self.items if not isinstance(item, Keep))
         return self if len(others) == len(self.items) else replace(self, items=others)
 
     def with_changes(self, become: Callable[[Change], Item | None]) -> "TargetPlan":
-        """Return the target with something else in the place of each change; None drops it."""
+        """Return the target with each change replaced by another item; None drops it."""
         items = (item if (change := change_in(item)) is None else become(change) for item in self.items)
         return replace(self, items=tuple(item for item in items if item is not None))
 
     def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
-        """Return the target with the outcomes of its changes, in their order; of the rest nothing is known yet."""
-        rest = iter(outcomes)
-        return self.with_changes(lambda change: next(rest, change))
+        """Return the target with the outcomes of its first changes, in their order; the others have none yet."""
+        remaining = iter(outcomes)
+        return self.with_changes(lambda change: next(remaining, change))
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
         """Return the plan with the origins of changes, problems and remarks.
 
-        A problem of all of it is where its document is.
+        The origin of a problem of the whole target is that of its document.
         """
 
         def placed(item: Item) -> Item:
@@ -191,7 +191,7 @@ class TargetPlan(Seen):
 
 
 def known_ids(seen_targets: Iterable[Seen]) -> dict[Reference, int]:
-    """Return the numeric IDs of the targets that are named by path, as far as they are known."""
+    """Return the known numeric IDs of the targets that are named by path."""
     return {
         Reference(seen.target.level, seen.target.ref.casefold()): seen.id
         for seen in seen_targets
@@ -200,7 +200,7 @@ def known_ids(seen_targets: Iterable[Seen]) -> dict[Reference, int]:
 
 
 def arranged(sections: Iterable[str], items: Iterable[Item]) -> tuple[Item, ...]:
-    """Return items by section, of each first what it does and then what is said; names decide nothing."""
+    """Return items by section: changes first, then findings; within them, the order is kept."""
     places = {name: place for place, name in enumerate(sections)}
     return tuple(sorted(items, key=lambda item: (places[section_of(item)], _rank(item))))
 
@@ -214,12 +214,12 @@ def _looked_at(seen: Seen) -> dict[str, Any]:
 
 
 def _ended(change: Change) -> str:
-    """Return the last commit that declared an object, if that is the reason of its deletion."""
+    """Return the last commit that declared an object, if the object is deleted because it is no longer declared."""
     return change.origin if isinstance(change, Delete) else ""
 
 
 def _only_field(change: Change) -> str | None:
-    """Return the field that a change is about; None if there are several, or none."""
+    """Return the only field of a change; None if there are several, or none."""
     fields = [*change.after] if isinstance(change, Update) else []
     return fields[0] if len(fields) == 1 else None
 
@@ -227,7 +227,7 @@ def _only_field(change: Change) -> str | None:
 def in_order_of_actions(steps: Sequence[Step]) -> tuple[Change, ...]:
     """Return the changes among some steps: creations, then updates, then deletions.
 
-    So nothing is unprotected in between.
+    In this order, nothing is unprotected in between.
     """
     changes = [step for step in steps if isinstance(step, Create | Update | Delete)]
     return tuple(sorted(changes, key=lambda change: ACTIONS.index(change.action)))
@@ -235,7 +235,7 @@ def in_order_of_actions(steps: Sequence[Step]) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a plan does and says in all targets: users, then groups, then projects."""
+    """The changes and findings in all targets: users, then groups, then projects."""
 
     targets: tuple[TargetPlan, ...] = ()
 
@@ -247,24 +247,24 @@ class Plan:
     @property
     def problems(self) -> Iterator[Finding]:
         """All problems of all targets."""
-        return self.said("problem")
+        return self.findings_of("problem")
 
-    def said(self, code: str) -> Iterator[Finding]:
+    def findings_of(self, code: str) -> Iterator[Finding]:
         """Yield the findings of all targets that have a code."""
-        return (finding for target in self.targets for finding in target.said(code))
+        return (finding for target in self.targets for finding in target.findings_of(code))
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """What must be asked for before the rest can be planned."""
+        """The lookups that are needed to make the plan complete."""
         return frozenset(lookup for target in self.targets for lookup in target.lookups)
 
     @property
     def cost(self) -> int:
-        """How many requests the changes take."""
+        """The number of requests of the changes."""
         return sum(len(change.requests) for change in self.changes)
 
     def numbered(self, ids: Mapping[Reference, int | Obstacle]) -> "Plan":
-        """Return the plan with the numeric IDs of the targets that are named by path, as far as they are known."""
+        """Return the plan with the known numeric IDs of the targets that are named by path."""
 
         def known(target_plan: TargetPlan) -> TargetPlan:
             ref = target_plan.target.ref
@@ -274,7 +274,7 @@ class Plan:
         return replace(self, targets=tuple(map(known, self.targets)))
 
     def with_findings(self, findings: Iterable[Finding]) -> "Plan":
-        """Return the plan with more that is said of its targets."""
+        """Return the plan with further findings about its targets."""
         said: dict[Target, list[Finding]] = {}
         for finding in findings:
             said.setdefault(finding.address.target, []).append(finding)

@@ -1,4 +1,4 @@
-"""The progress of a run: the stages count, and a display reads. Nothing depends on it."""
+"""The progress of a run: the stages count, and a display reads. Nothing depends on it. See `Progress`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,18 +9,18 @@ from reconciler.model.targets import Target
 
 
 class Progress:
-    """The stage of a run and how much of it is done. Safe to use from any thread.
+    """The stage of a run and its progress. Safe to use from any thread.
 
     Args:
-        requests: returns how many requests were made so far.
+        requests: returns the number of requests so far.
         seconds_clock: returns seconds.
 
     Attributes:
-        stage: what is being done, such as `reading`.
-        targets: how many targets the stage is about; 0 where that is not known.
-        done: how many of them are done with.
-        changes: how many changes were carried out so far.
-        planned: how many changes there are to carry out.
+        stage: the name of the stage, such as `reading`.
+        targets: the number of targets of the stage; 0 if unknown.
+        done: the number of finished targets.
+        changes: the number of changes carried out so far.
+        planned: the number of changes to carry out.
     """
 
     def __init__(self, requests: Callable[[], int] = int, seconds_clock: Callable[[], float] = monotonic) -> None:
@@ -32,35 +32,35 @@ class Progress:
         self._clock = seconds_clock
         self._began = seconds_clock()
         self._requests_before = 0
-        self._left: Counter[Target] = Counter()
+        self._remaining: Counter[Target] = Counter()
         self._lock = Lock()
 
     @property
     def seconds(self) -> float:
-        """How long the stage takes already."""
+        """The seconds since the stage began."""
         return self._clock() - self._began
 
     @property
     def requests_of_stage(self) -> int:
-        """How many requests were made since it began."""
+        """The number of requests since the stage began."""
         return self.requests() - self._requests_before
 
     def begin(self, stage: str, step_targets: Iterable[Target] = (), planned_count: int = 0) -> None:
         """Begin a stage.
 
         Args:
-            stage: what will be done.
-            step_targets: the target of each step there will be.
-            planned_count: how many changes it is to carry out.
+            stage: its name.
+            step_targets: the target of each future step.
+            planned_count: the number of changes to carry out.
         """
         with self._lock:
-            self._left = Counter(step_targets)
+            self._remaining = Counter(step_targets)
             self._began, self._requests_before = self._clock(), self.requests()
-            self.stage, self.targets, self.done, self.planned = stage, len(self._left), 0, planned_count
+            self.stage, self.targets, self.done, self.planned = stage, len(self._remaining), 0, planned_count
 
     def step(self, target: Target, change_count: int = 0) -> None:
         """Count a step of a target, and the changes it carried out; after its last step a target is done."""
         with self._lock:
             self.changes += change_count
-            self._left[target] -= 1
-            self.done += self._left[target] == 0
+            self._remaining[target] -= 1
+            self.done += self._remaining[target] == 0

@@ -1,4 +1,4 @@
-"""Requests as values, and the service as protocols: one that can be read, and one that can also be written."""
+"""Requests as values, and the service as protocols: `Reader`, which cannot write, and `Service`, which can."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,12 +50,12 @@ class Request:
 class Reader(Protocol):
     """The service, for reading only. Its methods raise `ServiceError`s and nothing else.
 
-    It has no method that writes: whatever is handed a `Reader` cannot change the service.
+    It has no method that writes: code that gets a `Reader` cannot change the service.
     """
 
     @property
     def concurrency(self) -> Concurrency:
-        """How many requests may be made at once."""
+        """The number of requests that may be in flight at once."""
 
     def get(self, path: str) -> Json:
         """Return the JSON answer to `GET {api_url}/{path}`."""
@@ -68,7 +68,8 @@ class Reader(Protocol):
 
         Args:
             path: of the list.
-            whole: whether a response without any header about pages is the whole list; else the next page is asked for.
+            whole: whether a response without any header about pages is the whole list; if not, the next page is
+                requested.
         """
 
 
@@ -80,16 +81,15 @@ class FleetReader(Reader, Protocol):
         """The groups and projects that have moved: their numeric IDs by level and requested path."""
 
     def now(self) -> datetime:
-        """Return the time by the service's own clock, as far as responses show it; with a time zone."""
+        """Return the time by the service's own clock, as its responses show it; with a time zone."""
 
     def gather(self, path: str, keep: KeepPage[Kept], spread: Spread | None = None) -> list[Kept]:
         """Return the kept parts of all items of all pages of `GET {api_url}/{path}`.
 
         Args:
             path: of the list.
-            keep: returns what is kept of the items of a page, one for each; called again if the list has changed
-                while it was read.
-            spread: asks for the pages after the first side by side, where the service says how many there are.
+            keep: returns the kept part of each item of a page; called again if the list has changed while it was read.
+            spread: requests the pages after the first in parallel, if the service shows their number.
         """
 
 
@@ -97,16 +97,16 @@ class Service(Reader, Protocol):
     """The service, for reading and writing."""
 
     def send(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
-        """Carry out one write and return its JSON answer, None where it has no body.
+        """Carry out one write and return its JSON answer, None if the response has no body.
 
         Args:
             request: the write.
             secrets: texts of its body; no error and no message of the run repeats them.
-            file: sent as the part `file` of a form, from its beginning; None where the body is JSON.
+            file: sent as the part `file` of a form, from its beginning; None for a JSON body.
         """
 
     def pause(self, request: str, seconds: float) -> None:
-        """Wait for something that the service does meanwhile, before a request.
+        """Wait before a request for a job of the service.
 
         Raises:
             Stopped: the run was ended.

@@ -1,7 +1,7 @@
-"""The grammar of RE2, the regular expressions of the service.
+"""The grammar of RE2, the regular expressions of the service. See `re2_error`.
 
-Python's own `re` is another language: it takes what RE2 refuses, such as `a++` and `x{2000}`, and warns of what RE2
-takes, such as `[[:alpha:]]`.
+Python's own `re` is another language: it accepts patterns that RE2 refuses, such as `a++` and `x{2000}`, and warns of
+patterns that RE2 accepts, such as `[[:alpha:]]`.
 """
 
 import re
@@ -44,9 +44,9 @@ class _Group:
     """An open group, or the whole pattern.
 
     Attributes:
-        weight: the greatest product of nested counts in what was read of it.
-        last: that of the last thing in it, which a repetition would repeat; None if there is nothing to repeat.
-        repeated: whether the last thing is a repetition, which takes no other one.
+        weight: the greatest product of nested repetition counts so far.
+        last: the weight of its last element, which a repetition would repeat; None if there is nothing to repeat.
+        repeated: whether the last element is a repetition, which cannot be repeated.
     """
 
     weight: int = 1
@@ -153,7 +153,7 @@ class _Reader:
         group.add()
 
     def _class_escape(self) -> bool:
-        """Read an escape that stands for many characters; False if there is none."""
+        """Read an escape for a class of characters; False if there is none."""
         if self.text[self.at + 1 : self.at + 2] in CLASSES and self.at + 1 < len(self.text):
             self.at += 2
             return True

@@ -1,4 +1,7 @@
-"""The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
+"""The fields of an object, declared or live, in one canonical form so that `!=` is the whole comparison.
+
+Begin with `Resource`, which a kind's models extend, and `LiveRecord`, an object as the service shows it.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,13 +40,13 @@ class Resource(BaseModel):
 
     @classmethod
     def is_moot(cls, _name: str, _live_fields: Mapping[str, Json]) -> bool:
-        """Return whether a minimum of a field makes no difference beside the other fields of an object, as JSON."""
+        """Return whether a minimum of a field has no effect beside the other fields of an object, as JSON."""
         return False
 
     def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.
 
-        Asked of what the manifests declare, and by the planner of what an object would become.
+        It is called for declared fields, and by the planner for the future fields of an object.
         """
         yield from ()
 
@@ -77,10 +80,10 @@ LONGEST_DURATION = timedelta(days=36_500)
 
 
 def read_duration(raw: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
-    """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
+    """Return the duration of a text such as `24h`, in manifests, options and settings alike.
 
     Raises:
-        ValueError: not a duration, or too long; the message says what would be right.
+        ValueError: not a duration, or too long; the message has the correction.
     """
     written = re.fullmatch(f"([0-9]+)([{units}])", raw) if isinstance(raw, str) else None
     if written is None:
@@ -126,7 +129,7 @@ class Rotated(Item):
 
 
 class Promoted(Item):
-    """An item of a group that may be made of one of a project in it."""
+    """An item of a group that may be created by promoting an object of one of its projects."""
 
     promote: bool = Field(
         default=False,
@@ -157,28 +160,28 @@ class LiveRecord:
     """One object, or one settings record, as the service shows it.
 
     Attributes:
-        resource: its fields; all that the service shows are set.
-        names: what it answers to: a title; or a path and an ID. The first is the one to show. Empty for a settings
-            record.
-        id: its own numeric ID, where it has one.
-        path_id: what paths name it by, where that is not its ID; URL-encoded.
+        resource: its fields; all fields that the service shows are set.
+        names: its names: a title; or a path and an ID. The first is the one to show. Empty for a settings record.
+        id: its own numeric ID, if it has one.
+        path_id: its name in paths, if that is not its ID; URL-encoded.
         iid: its number within its target, if the response has it.
         owner_id: the numeric ID of the project it belongs to, if the response has it.
-        created_at: when it was created, if the response has it.
-        updated_at: when it was last changed, as the service writes it, if the response has it.
-        ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
+        created_at: the time of its creation, if the response has it.
+        updated_at: the time of its last change, as the service writes it, if the response has it.
+        ours: whether it belongs to the user behind the token; False if it has a secret that is not shown completely.
         owner: the username of its owner, if the response has it and it matters.
-        last_used: when it was last used, as the service writes it, if the response has it.
+        last_used: the time of its last use, as the service writes it, if the response has it.
         read_only: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
         unknown: fields that have a value this version does not know, each with that value as it can be shown.
-        unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
-            are compared with nothing.
-        shown: what the service showed before it was completed, where it was; None where that makes no difference.
+        unshown: fields that the service accepts and does not show, each with the field that is written with them: they
+            are not compared.
+        shown: the fields before the response was completed, if it was; None if that makes no difference.
         entries: by field, the rows of `Relations.entries`, and those of `Relations.named`, each with its name.
-        eligible: the usernames of those who can fulfil it at present, as the service reports them; None where it does
+        eligible: the usernames of the users who can approve at present, as the service reports them; None if it does
             not.
-        below: the targets below the one that was read which have it instead, of which a promotion makes one of that
-            target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
+        below: the targets below the read one that have the object instead; a promotion turns one of these objects into
+            one of the read target. The record is that of the first, whose ID is `owner_id`. Empty for the target's own
+            object.
     """
 
     resource: Resource
@@ -208,7 +211,7 @@ class Holder:
     Attributes:
         name: such as `group acme`.
         is_below: whether it is below the target, else above.
-        promotes: its numeric ID, if an object of it can be made the target's; else None.
+        promotes: its numeric ID, if its object can be promoted to the target; else None.
     """
 
     name: str
@@ -218,15 +221,15 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The objects that the list of a collection shows.
+    """The objects in the list of a collection.
 
     Attributes:
-        own: those of the target itself.
+        own: the objects of the target itself.
         taken: the owner of another object that blocks a name for the target, by name (see `Collection.identity`).
         promotable: by name, the object that can be promoted: only the targets of its `below` have that name.
-        inherited: those of targets above that hold here too, beside the target's own of the same name.
-        hidden: own ones with a field that holds more than the token can see, each with that field.
-        target_id: the target's own numeric ID, where the list was asked for by that.
+        inherited: the objects of targets above that apply too, beside the target's own of the same name.
+        hidden: own objects with a field of which the token cannot see all entries, each with that field.
+        target_id: the target's own numeric ID, if it was needed for the list.
     """
 
     own: tuple[LiveRecord, ...] = ()
@@ -251,14 +254,14 @@ class Content:
 
     Attributes:
         value: the content.
-        text: its text, which tells contents apart that are equal to Python, such as `1` and `True`.
+        text: its text, which distinguishes contents that are equal to Python, such as `1` and `True`.
     """
 
     value: Any = field(compare=False)
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Take the text."""
+        """Compute the text."""
         object.__setattr__(self, "text", repr(self.value))
 
 
@@ -268,7 +271,7 @@ def _validated(model: type[Resource], shown_values: Content) -> Resource:
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
-    """Split the values that the service shows into fields that the model knows, and others as they can be shown.
+    """Split the values in a response into fields that the model knows, and others in a form that can be shown.
 
     Services are newer or older than this version: an unknown value must not hide the known ones.
     """
@@ -291,7 +294,7 @@ def name_shown(value: Any) -> str:
     """Return the name of an object.
 
     Raises:
-        TypeError: it is none, so that the object could not be identified.
+        TypeError: the value is no name, so that the object could not be identified.
     """
     if not isinstance(value, str | int):
         raise TypeError(value)

@@ -1,4 +1,7 @@
-"""A part of the targets, for a run of several jobs. Apart from targets, which are imported where pydantic is not."""
+"""A `Shard`: a part of the targets, for a run of several jobs.
+
+Not in `targets`, since options need it without pydantic.
+"""
 
 from dataclasses import dataclass
 
@@ -7,9 +10,9 @@ from pydantic import PositiveInt
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of several; every target is in exactly one, on whichever machine it is asked.
+    """One part of several; every target is in exactly one, on every machine alike.
 
-    A target keeps its part when others are added or removed, and few move when the number of parts changes.
+    A target stays in its part when others are added or removed, and few targets move when the number of parts changes.
     """
 
     number: PositiveInt
@@ -18,5 +21,5 @@ class Shard:
     """How many parts there are."""
 
     def __str__(self) -> str:
-        """Return it as the command line takes it."""
+        """The shard as the command line takes it."""
         return f"{self.number}/{self.total}"

@@ -1,4 +1,7 @@
-"""The two values the planner compares: desired state, from the manifests, and live state, from the service."""
+"""The two values that the planner compares: desired state, from the manifests, and live state, from the service.
+
+Begin with `DesiredState` and `LiveState`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,10 +25,10 @@ class Section:
     Attributes:
         target: the target.
         kind: the section's name.
-        wanted: by part, what is declared; parts that are not declared are absent.
-        prune: whether the section is authoritative: what is not listed is deleted.
+        wanted: by part, the declaration; undeclared parts are absent.
+        prune: whether the section is authoritative: unlisted objects are deleted.
         own: whether the target's own document declares some of it, and not only its profiles and sets.
-        at_least: by item, the fields that may be stricter on the service; of a section of fields, without an item.
+        at_least: by item, the fields that may be stricter on the service; of a section of fields, under None.
         written: the section before `{default_branch}` is filled in; None if that is the same.
         released: by part, the names of objects that its document leaves alone, whatever its profiles and sets declare;
             each with the name by which these declare the object, or None.
@@ -42,7 +45,7 @@ class Section:
 
     @property
     def minimums(self) -> list[list[str]]:
-        """Each item that has minimums with these fields, in an order that depends on nothing else."""
+        """Each item that has minimums with these fields, sorted, so that digests are stable."""
         return sorted([str(name or ""), *sorted(fields)] for name, fields in self.at_least.items())
 
 
@@ -61,22 +64,22 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class DesiredTarget:
-    """One user, group or project and all that is declared of it.
+    """One user, group or project and its declarations.
 
     Attributes:
-        target: which.
+        target: the target.
         sections: in the order of the kinds.
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
-        path: its full path, as far as it is known, also where the target is given by ID.
+        path: its full path, if known, also for a target that is declared by ID.
         former_paths: the paths by which documents still name it, since it has moved; by place, as `path:line`.
         exceptions: the accepted deviations, expired ones included.
-        listed: what a list of projects shows of it; None where none was read.
-        creation: what to create if it does not exist; None if that is a problem.
+        listed: its state in a list of projects; None if no list has it.
+        creation: the declared creation, if it does not exist; None if that is a problem.
         unmanaged: the sections that its document leaves alone, whatever its profiles and sets declare.
-        skipped: the sections that are left out where the project cannot have them; else that is a problem.
-        unplannable: by section, why it cannot be planned: its `{default_branch}` is not known, or contradicts a name
-            there.
+        skipped: the sections that are left out if the project cannot have them; for others, that is a problem.
+        unplannable: by section, the obstacle to planning it: its `{default_branch}` is not known, or contradicts a
+            name.
     """
 
     target: Target
@@ -105,9 +108,9 @@ class DesiredState:
 
     Attributes:
         targets: users, then groups, then projects.
-        digest: SHA-256 (hex) of the effective desired state, whatever files and order it came from.
-        grace: the age a successor must have before what it succeeds is deleted.
-        forced: whether fields that the service does not show are written all the same.
+        digest: SHA-256 (hex) of the effective desired state, independent of files and their order.
+        grace: the age of a successor at which its predecessor is deleted.
+        forced: whether fields that the service does not show are written too.
     """
 
     targets: tuple[DesiredTarget, ...]
@@ -122,9 +125,9 @@ class Unreadable:
 
     Attributes:
         reason: the request and the service's answer.
-        absent: whether the answer was that there is no such thing, or none the token may see.
-        status: of the service's answer; None where it gave none.
-        cause: why it was refused; None if it was not looked for.
+        absent: whether the answer was that it does not exist, or is hidden from the token.
+        status: of the service's answer; None without an answer.
+        cause: the obstacle that explains the refusal; None if it was not looked for.
     """
 
     reason: str
@@ -152,14 +155,14 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A list of a target, whose names are the values that a field may hold.
+    """A list of a target, whose names are the possible values of a field.
 
     Attributes:
         target: the target.
-        suffix: the path of the list below the target's; empty where the target's own record holds it.
-        key: the field of its entries that holds the name.
-        id_key: the field that holds the ID.
-        within: the field of the record that holds the list; empty where the answer is the list.
+        suffix: the path of the list below the target's; empty if the target's own record has the list.
+        key: the field of its entries with the name.
+        id_key: the field with the ID.
+        within: the field of the record that has the list; empty if the response is the list.
     """
 
     target: Target
@@ -182,7 +185,7 @@ class Known(dict[str, tuple[int, ...]]):
     """The names in a list, each with the IDs of its entries; names of users and groups in lower case.
 
     Attributes:
-        unfit: by ID, what keeps an entry from doing what it is named for, in words such as `blocked`.
+        unfit: by ID, the reason for which an entry has no effect in a rule, in words such as `blocked`.
     """
 
     def __init__(
@@ -207,16 +210,19 @@ PartAddress = tuple[Target, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the inventory says of the live objects of a part, as far as history proves it.
+    """The facts of the inventory about the live objects of a part that history proves.
 
     Attributes:
         let_go: the objects that are no longer declared, by ID, each with the commit that declared it.
-        renamed: the IDs of the objects that somebody has renamed on the service, by identity of their declared names.
-        unproved: by identity of the declared name, why it is not certain that an object in `renamed` is the same.
+        renamed: the IDs of the objects that were renamed on the service, by identity of their declared names.
+        exchanged: the IDs of the objects that exchange names, by identity of the names that they are to have.
+        unproved: by identity of the declared name, the reason for which an object in `renamed` may be another one, or
+            for which it is not known which object of an exchange is which.
     """
 
     let_go: Mapping[int, str] = field(default_factory=dict)
     renamed: Mapping[Key, int] = field(default_factory=dict)
+    exchanged: Mapping[Key, int] = field(default_factory=dict)
     unproved: Mapping[Key, str] = field(default_factory=dict)
 
 
@@ -230,13 +236,13 @@ class LiveState:
     Attributes:
         parts: by target, section and part: a `LiveRecord` for a singleton, `Objects` for a collection.
         ids: numeric IDs by reference; paths in lower case.
-        read_at: when it was read, by the service's clock.
+        read_at: the time of the reading, by the service's clock.
         names: the names of the lists that were looked up.
-        absent: by `Target.identity`, the targets of which nothing was read, because they will be created, or cannot be
-            planned for a reason; their parts are empty.
-        archives: the paths of the groups that are there and that documents create from archives, which may still
-            arrive, by `Target.identity`.
-        recorded: what the inventory says of the objects of each part.
+        absent: by `Target.identity`, the targets of which nothing was read, since they will be created, or have an
+            obstacle; their parts are empty.
+        archives: the paths of the existing groups that documents create from archives, which may still arrive, by
+            `Target.identity`.
+        recorded: the facts of the inventory about the objects of each part.
     """
 
     parts: Mapping[PartAddress, LivePart]

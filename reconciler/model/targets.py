@@ -1,4 +1,4 @@
-"""Targets and addresses: where an object lives and what it is called."""
+"""Targets and addresses: `Target` is a user, group or project, and `Address` an object in a section of a target."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +38,7 @@ class Target:
     """One target: the instance, the user behind the token, a group or a project.
 
     Attributes:
-        level: what it is.
+        level: its level.
         ref: full path or numeric ID; None for the instance and the user.
     """
 
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def identity(self) -> Identity:
-        """The same for two spellings of one target: paths are matched without regard to case."""
+        """A key that is equal for two spellings of one target: paths are compared without regard to case."""
         return self.level, self.ref.casefold() if isinstance(self.ref, str) else self.ref
 
     @property
@@ -66,17 +66,17 @@ class Target:
 
     @property
     def parent(self) -> str:
-        """The path of the group or namespace that it is in; empty at the top level."""
+        """The path of the group or namespace that the target is in; empty at the top level."""
         return str(self.ref).rpartition("/")[0]
 
     @property
     def groups_above(self) -> list[str]:
-        """The paths of the groups above it, in lower case, the topmost first."""
+        """The paths of the groups above the target, in lower case, the topmost first."""
         return [*accumulate(str(self.ref).casefold().split("/")[:-1], "{}/{}".format)]
 
     @property
     def address(self) -> "Address":
-        """The address of the target as such."""
+        """The address of the target itself."""
         return Address(self, "", "", str(self.level), self.ref)
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Address:
     Attributes:
         target: the target.
         section: the manifest's key, such as `milestones`.
-        part: which of the section's endpoints; the section's name where it has only one.
+        part: one of the section's endpoints; the section's name if it has only one.
         title: the word for such an object, such as `milestone`.
         name: the object's identity within the part; None for a settings section.
     """

@@ -1,7 +1,7 @@
 """Values and their differences in words: no JSON, no positions. Pure.
 
-A list is a set: which people, roles, groups, keys, branches or labels it holds matters, and not in which order.
-Strings from the service or from manifests are shown so that they can neither steer a terminal nor turn text around.
+A list is a set: its people, roles, groups, keys, branches or labels matter, and not their order. Strings from the
+service or from manifests are shown so that they can neither steer a terminal nor turn text around.
 """
 
 import json
@@ -34,13 +34,13 @@ def quoted(text: str) -> str:
 
 
 def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0, *, empty: str = NOTHING_LISTED) -> str:
-    """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
+    """Return a value on one line: text without quotation marks if it can be nothing else, null as `none`.
 
     Args:
         content: the value.
-        longest: how many characters of it are shown.
-        start: where in a long text to begin.
-        empty: what an empty list is called; see `empty_of`.
+        longest: the number of characters that are shown.
+        start: the first shown character of a long text.
+        empty: the word for an empty list; see `empty_of`.
     """
     match content:
         case None:
@@ -57,7 +57,7 @@ def value(content: Json, longest: float = SHOWN_VALUE_LENGTH, start: int = 0, *,
 
 
 def entry_words(content: Json, longest: float = SHOWN_VALUE_LENGTH) -> str:
-    """Return an entry of a list: a role is its word, others say what they are, as `user ivo` or `group acme/leads`."""
+    """Return an entry of a list in words: a role as its word, others with their kind, as `user ivo`."""
     if isinstance(content, Mapping) and len(content) == 1:
         ((sort, name),) = content.items()
         return f"{escaped(str(sort)).replace('_', ' ')} {value(name, longest)}"
@@ -65,16 +65,16 @@ def entry_words(content: Json, longest: float = SHOWN_VALUE_LENGTH) -> str:
 
 
 def empty_of(field: str) -> str:
-    """Return the word for an empty list in a field: `nobody` for subjects that may do something."""
+    """Return the word for an empty list in a field: `nobody` for a list of subjects."""
     return NOBODY if field.startswith("allowed_to_") else NOTHING_LISTED
 
 
 def differing(
     former_fields: Mapping[str, Json], new_fields: Mapping[str, Json], longest: float = SHOWN_VALUE_LENGTH
 ) -> Iterator[tuple[str, str | None, str]]:
-    """Yield each place in which fields differ, what is there, None if that is unknown, and what will be, on one line.
+    """Yield each place in which fields differ, the live value, None if it is unknown, and the future one, on one line.
 
-    Of a list that has entries before and after, the second is None, and the third says which entries come and go.
+    Of a list that has entries before and after, the second is None, and the third has the added and removed entries.
     """
     for field, now in new_fields.items():
         name, was = escaped(field), former_fields.get(field)
@@ -127,7 +127,7 @@ def _added_and_removed(
 
 
 def inside(former_value: Json, new_value: Json) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
+    """Yield each place in which two nested values differ, with the live and the future value; None for no value."""
     from deepdiff import DeepDiff  # noqa: PLC0415 - as above
     from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
 
@@ -148,7 +148,7 @@ def _text(text: str, longest: float, start: int) -> str:
 
 
 def _start(before: str, after: str, longest: float) -> int:
-    """Where to begin to show two texts, so that what is shown differs."""
+    """Return the position at which the shown parts of two texts begin, so that a difference is visible."""
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
     return 0 if common < longest - VALUE_CONTEXT_LENGTH else common - VALUE_CONTEXT_LENGTH
 

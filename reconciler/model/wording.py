@@ -1,4 +1,4 @@
-"""Words that several stages need: counts, enumerations, and did-you-mean."""
+"""Words that several folders need: counts, enumerations, and did-you-mean."""
 
 import re
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ def listed(terms: Iterable[str], conjunction: str = "and") -> str:
 
 
 def advised(reason: str, remedy: str) -> str:
-    """Return a reason, which may be a sentence of the service, and what to do: `does not exist; correct the path`."""
+    """Return a reason, which may be a sentence of the service, and the fix: `does not exist; correct the path`."""
     return f"{reason.removesuffix('.')}; {remedy}" if reason and remedy else reason or remedy
 
 
@@ -66,20 +66,20 @@ def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
 
 
 def closest(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARED) -> str | None:
-    """Return the allowed word that is most like this one; None if none is, or if that one means the opposite.
+    """Return the most similar allowed word; None if none is similar, or if the most similar one means the opposite.
 
     Args:
         word: the unknown word.
         allowed: the known words.
-        most: the number of known words above which there is no guess, since each comparison takes time and a stranger
-            may write thousands of unknown words; None where the words are on the user's own command line.
+        most: the number of known words above which there is no guess, since each comparison takes time and a file may
+            have thousands of unknown words; None for words of the command line.
     """
     guess = most_like(word, allowed, most)
     return None if guess is None or _negations(guess) != _negations(word) else guess
 
 
 def most_like(word: str, allowed: Iterable[str], most: int | None = MOST_COMPARED) -> str | None:
-    """Return the allowed word that is most like this one, whatever it means; None if none is."""
+    """Return the most similar allowed word, whatever it means; None if none is similar."""
     known = tuple(allowed)
     return None if most is not None and len(known) > most else _most_like(word[:LONGEST_COMPARED].lower(), known)
 

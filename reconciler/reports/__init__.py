@@ -1,7 +1,7 @@
 """Formats of results: one module each, which returns a string and prints nothing. Begin with `render_plan`.
 
-A format's module has one or more of the functions `plan`, `report`, `comparison`, `validation` and `diagnosis`. Nothing
-is imported before it is needed.
+A format's module has one or more of the functions `plan`, `report`, `comparison`, `validation` and `diagnosis`. A
+module is imported only for its own format, so that a command loads neither jinja2 nor XML without need.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ def check_format(result: str, format_: str) -> None:
     """Check that a format is for a `plan`, a `report`, a `comparison`, a `validation` or a `diagnosis`.
 
     Raises:
-        UsageError: there is no such format, or it is not for that.
+        UsageError: there is no such format, or the format is for other results.
     """
     _renderer(result, format_)
 

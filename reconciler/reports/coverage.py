@@ -57,7 +57,7 @@ class Share:
 
     @property
     def percent(self) -> float:
-        """The percentage with one decimal, rounded down: it is 100 only if all targets are in order."""
+        """The percentage with one decimal, rounded down: 100 means that all targets are in order."""
         return 1000 * self.in_order // self.all / 10 if self.all else 100.0
 
 
@@ -69,12 +69,12 @@ def counted_targets(document: RunDocument) -> tuple[Target, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One target.
+    """The states of a target.
 
     Attributes:
         target: the target.
         states: the states of the matrix's sections, in their order.
-        path: the full path of a group or project that is declared by its ID, where it is known.
+        path: the full path of a group or project that is declared by its ID, if it is known.
     """
 
     target: Target
@@ -84,11 +84,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All targets by all sections that any of them declares.
+    """All targets by all sections that any target declares.
 
     Attributes:
         sections: their names, in alphabetical order.
-        rows: one for each target, in the order of a plan: the instance, the user, groups, projects.
+        rows: a row for each target, in the order of a plan: the instance, the user, groups, projects.
     """
 
     sections: tuple[str, ...]
@@ -126,7 +126,7 @@ def matrix(document: RunDocument) -> Matrix:
 
 
 def worst_first(fleet: Matrix) -> Matrix:
-    """Return the matrix with problems and changes in the first columns: a page may not have room for all."""
+    """Return the matrix with problems and changes in the first columns: a page may not have room for all columns."""
     severities = [
         min((SEVERITY[row.states[number]] for row in fleet.rows), default=0) for number in range(len(fleet.sections))
     ]

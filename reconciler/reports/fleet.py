@@ -77,14 +77,14 @@ class LinkedTarget(NamedTuple):
 
 
 class Where(NamedTuple):
-    """The first of some targets, and the number of the others."""
+    """The first of some targets, and the number of all others."""
 
     named: Sequence[LinkedTarget]
     more: int
 
 
 class Point(NamedTuple):
-    """A run in the picture of the trend: its place in percent of the width and the height, and its tooltip."""
+    """A run in the picture of the trend: its position in percent of the width and the height, and its tooltip."""
 
     x: float
     y: float
@@ -230,7 +230,7 @@ def _scale_start(trend: Iterable[PastRun]) -> float:
 
 
 def _points(trend: Sequence[PastRun]) -> Iterator[Point]:
-    """Yield the points of the trend; none if there is nothing to compare."""
+    """Yield the points of the trend; no points if there is nothing to compare."""
     height = 100 - _scale_start(trend)
     for run in trend if len(trend) > 1 else ():
         # the times of runs differ, since a history has one run of each time
@@ -307,10 +307,10 @@ def _exceptions(
         exception = ending.exception
         item = "" if exception.item is None else f' "{exception.item}"'
         fields = f": {', '.join(exception.fields)}" if exception.fields else ""
-        left = _end_text(ending.days)
+        end_text = _end_text(ending.days)
         yield (
             str(exception.until),
-            left,
+            end_text,
             escaped(f"{exception.section}{item}{fields}"),
             escaped(exception.reason),
             links.origin(exception.origin),

@@ -1,7 +1,7 @@
 """The content of the fleet page: the share in order, its trend, the tasks, and the differences. Pure.
 
-`fleet_page` computes it once; `fleet.py` writes the HTML. The share counts projects, or all targets of a plan without
-projects.
+`fleet_page` computes the content once, and `fleet.py` writes the HTML. The share counts projects, or all targets of a
+plan without projects.
 """
 
 from collections import Counter, defaultdict

@@ -26,7 +26,7 @@ class Histories:
     _before: Mapping[str, str] = field(default_factory=dict)
 
     def fetch(self) -> Mapping[str, str]:
-        """Return the texts of the histories by file; none if the ref does not exist.
+        """Return the texts of the histories by file; no texts if the ref does not exist.
 
         Raises:
             InventoryUnreadable: all credentials were refused, or there is no connection.

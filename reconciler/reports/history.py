@@ -38,7 +38,7 @@ Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One run, and what was known after it."""
+    """A run, and what was known after it."""
 
     at: AwareDatetime
     """When its plan was made, UTC."""

@@ -1,7 +1,7 @@
-"""One issue about drift: opened when something differs, updated in place, closed when all is in order, reopened.
+"""An issue about drift: opened when something differs, updated in place, closed when all is in order, reopened.
 
-A hidden comment in the issue holds the fingerprints that it has reported, so that an update can begin with new ones.
-Begin with `keep_issue`.
+A hidden comment in the issue has the fingerprints that it has reported, so that an update can begin with new
+differences. Begin with `keep_issue`.
 """
 
 import re
@@ -77,7 +77,7 @@ class KeptIssue:
 
     Attributes:
         result: created, updated, closed and so on.
-        iid: its number in the project; None if there is none.
+        iid: its number in the project; None if there is no issue.
         unknown: usernames that the service does not know, so that they are not assigned.
     """
 
@@ -87,7 +87,7 @@ class KeptIssue:
 
 
 def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> KeptIssue:
-    """Open, update, close or reopen the issue of that name; one that is already right takes no write.
+    """Open, update, close or reopen the issue of that name; an issue that is right already takes no write.
 
     Only issues of the token's own user count. Of duplicates, from a lost response or from two runs at the same time,
     the oldest stays, and the others are closed.
@@ -95,7 +95,7 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Kept
     Args:
         board: the service.
         project: the ID or the full path of the project.
-        name: distinguishes the issue from others of the same user; hidden in its text.
+        name: distinguishes the issue from other issues of the same user; hidden in its text.
         drift: the content.
 
     Raises:
@@ -119,7 +119,7 @@ def keep_issue(board: Board, project: str, name: str, drift: DriftIssue) -> Kept
 
 
 def _report(keeper: Keeper, mark: str, drift: DriftIssue) -> KeptIssue:
-    """Update the issue if anything is new or gone; reopen a closed one; open one if there is none."""
+    """Update the issue if anything is new or gone; reopen a closed issue; open a new issue if there was none."""
     ids_of = cache(lambda username: _ids(keeper.board.get(f"users?username={quote(username, safe='')}"))[:1])
 
     def wanted(issue: Record | None) -> Record:
@@ -168,7 +168,7 @@ def _is_open(issue: Record) -> bool:
 
 
 def _last_report(issue: Record | None) -> Memory:
-    """Return the differences that an issue has reported; none for no issue, or a closed one."""
+    """Return the differences that an issue has reported; no differences for a closed issue or without an issue."""
     if issue is None or not _is_open(issue):
         return Memory()
     _, comment = _text_and_comment(issue["description"])
@@ -180,7 +180,7 @@ def _last_report(issue: Record | None) -> Memory:
 
 
 def _text_and_comment(text: str) -> tuple[str, str]:
-    """Return the text of an issue without its hidden comment, and the content of that comment; empty for none."""
+    """Return the text of an issue without its hidden comment, and the content of that comment, which may be empty."""
     report, _, comment = text.rpartition(SEEN)
     if not report or not comment.endswith(END):
         return text, ""

@@ -19,7 +19,7 @@ from reconciler.model.targets import Level
 
 @dataclass(frozen=True, slots=True)
 class ManifestFault:
-    """One thing wrong, or doubtful, in the manifests."""
+    """A fault of the manifests, or something doubtful in them."""
 
     path: str
     """The file."""

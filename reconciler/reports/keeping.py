@@ -1,4 +1,7 @@
-"""One thing of each name on the service: found again by a marker in its text, updated in place, never doubled."""
+"""One thing of each name on the service: found again by a marker in its text, updated in place, never doubled.
+
+Notes, issues and merge requests of commands are kept so. Begin with `Keeper.keep`.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,13 +27,13 @@ Outcome = TypeVar("Outcome")
 
 
 class Board(Protocol):
-    """The part of a client that this needs. Its methods raise `ServiceError`s and nothing else."""
+    """The part of a client that a keeper needs. Its methods raise `ServiceError`s and nothing else."""
 
     def get(self, path: str) -> Json:
         """See `protocols.Reader`."""
 
     def visible(self, path: str) -> list[Json]:
-        """Return all items of all pages that the token may see, of a list that may hold others."""
+        """Return all items of all pages that the token may see, of a list that may have others too."""
 
     def send(self, request: Request) -> Json:
         """See `protocols.Service`."""
@@ -53,9 +56,9 @@ class KeptThing:
     """The thing after a run.
 
     Attributes:
-        result: what was done.
+        result: the action.
         number: of the thing.
-        before: the thing as it was; None if there was none.
+        before: the thing before the run; None for a new thing.
     """
 
     result: Result
@@ -65,18 +68,18 @@ class KeptThing:
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Keeps one note, issue or merge request among those of a list, whatever others do at the same time.
+    """Keeps a single note, issue or merge request in a list, whatever other runs and users do at the same time.
 
     Attributes:
         board: the service.
         title: the sort of thing, for errors.
         path: of the list.
         query: of the list, from the question mark on.
-        number: the field with the number that the service gives each.
-        is_ours: whether a thing of the list is the one, or a duplicate of it.
-        made: the result where there was none before.
-        removal: returns the write that removes a duplicate, by its path, the duplicate and the one that stays; None to
-            leave it.
+        number: the field with the number that the service gives each thing.
+        is_ours: whether a thing of the list is the kept one, or a duplicate of it.
+        made: the result if there was no thing before.
+        removal: returns the write that removes a duplicate, by the path of the duplicate, the duplicate and the kept
+            thing; None to leave the duplicate.
     """
 
     board: Board
@@ -96,22 +99,22 @@ class Keeper:
         )
 
     def keep(self, fields_of: Callable[[Record | None], Record]) -> KeptThing:
-        """Update the oldest one and remove the others, or make one.
+        """Update the oldest thing and remove its duplicates, or make a new thing.
 
         Args:
-            fields_of: returns the fields to write, given what is there: all of them for nothing, none if it is right.
+            fields_of: returns the fields to write for the existing thing: all without a thing, none if all are right.
 
         Raises:
-            ServiceError: it could not be kept.
+            ServiceError: the thing could not be kept.
         """
         return until_certain(self.existing, lambda things: self._kept(things, fields_of))
 
     def path_of(self, thing: Record) -> str:
-        """Return the path of one thing of the list."""
+        """Return the path of a thing of the list."""
         return f"{self.path}/{self.number_of(thing)}"
 
     def number_of(self, thing: Record) -> int:
-        """Return the number of one thing of the list."""
+        """Return the number of a thing of the list."""
         return int(thing[self.number])
 
     def _kept(self, things: list[Record], fields_of: Callable[[Record | None], Record]) -> KeptThing:
@@ -135,25 +138,25 @@ class Keeper:
 
 
 def until_certain(look: Callable[[], Seen], act: Callable[[Seen], Outcome]) -> Outcome:
-    """Look what is there and act on it; look again if another run was faster, or the result of the action is unknown.
+    """Look at the service and act; look again if another run was faster, or the result of the action is unknown.
 
     Args:
-        look: returns what is there; something empty for nothing.
-        act: returns the outcome.
+        look: returns what the service has; an empty value for nothing.
+        act: does the action by what was seen, and returns its outcome.
 
     Raises:
         ServiceError: of `look`; or of the last attempt to act.
     """
-    left = MAX_KEEP_ATTEMPTS
+    attempts = MAX_KEEP_ATTEMPTS
     while True:
-        left -= 1
+        attempts -= 1
         seen = look()
         try:
             return act(seen)
         except ServiceError as error:
             # 409: another run has opened one of the same source branch meanwhile.
             is_gone = bool(seen) and isinstance(error, NotFound)
-            if not (left and (is_gone or error.ambiguous or error.status == 409)):
+            if not (attempts and (is_gone or error.ambiguous or error.status == 409)):
                 raise
 
 
@@ -162,7 +165,7 @@ def marker(sort: str, name: str) -> str:
 
     Args:
         sort: of the thing, such as `note`.
-        name: tells it from others of its sort.
+        name: distinguishes the thing from others of its sort.
     """
     return f"<!-- reconciler {sort}: {quote(name, safe=' /').replace('--', '-%2D')} -->"
 
@@ -173,10 +176,10 @@ def as_stored(text: str) -> str:
 
 
 def own_user(board: Board) -> int:
-    """Return the ID of the token's user. Only what this user wrote counts, whatever others write into theirs.
+    """Return the ID of the token's user: only texts of this user count, whatever other users write into theirs.
 
     Raises:
-        ServiceError: it cannot be read.
+        ServiceError: the user cannot be read.
     """
     user = board.get("user")
     if isinstance(user, dict) and isinstance(user.get("id"), int):

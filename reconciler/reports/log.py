@@ -1,4 +1,4 @@
-"""The log of applies as columns of text, and as JSON."""
+"""The log of applies as columns of text, and as JSON: `log_text` and `log_json`, for `log`."""
 
 import json
 from collections.abc import Collection, Iterable

@@ -1,4 +1,7 @@
-"""One note on a merge request: posted once, then updated in place, so that each name has one note."""
+"""A note on a merge request: posted once, then updated in place, so that each name has a single note.
+
+Begin with `post_note`; `keeping` has what notes share with issues and merge requests.
+"""
 
 from dataclasses import dataclass
 from functools import cache, partial
@@ -44,7 +47,7 @@ class MergeRequest:
 
 
 def post_note(board: Board, merge_request: MergeRequest, name: str, text: str) -> Result:
-    """Post the note of that name, or update it; a note that is already right takes no write.
+    """Post the note of that name, or update it; a note that is right already takes no write.
 
     Only notes of the token's own user count: another user could write the hidden name into a note. Duplicates, from a
     lost response or from two runs at the same time, have the same name: the oldest stays, the others are deleted.
@@ -52,7 +55,7 @@ def post_note(board: Board, merge_request: MergeRequest, name: str, text: str) -
     Args:
         board: the service.
         merge_request: the merge request.
-        name: distinguishes the note from others of the same user; hidden in its text.
+        name: distinguishes the note from other notes of the same user; hidden in its text.
         text: Markdown.
 
     Raises:

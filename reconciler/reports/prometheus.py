@@ -114,8 +114,8 @@ def _run(shard: Shard | None, time: datetime, *, succeeded: bool) -> Iterator[Me
 
     Args:
         shard: the part of the targets, if the run was not about all of them.
-        time: when it was.
-        succeeded: whether there were no problems and nothing failed.
+        time: of the run.
+        succeeded: whether there were no problems and no failures.
     """
     if shard is not None:
         yield "shard", "The shard of this run.", {(("shard", str(shard)),): 1}

@@ -1,7 +1,7 @@
-"""One merge request that proposes new texts of files: a branch with one commit on top of the default branch.
+"""A merge request that proposes new texts of files: a branch with one commit on top of the default branch.
 
-The branch is ours as long as it holds what the last proposal wrote: its one commit names the digest of the files that
-it changes, so that a second run makes no commit, and work of anybody else is never overwritten.
+The branch is ours as long as it has what the last proposal wrote: its one commit names the digest of the files that it
+changes, so that a second run makes no commit, and work of anybody else is never overwritten. Begin with `propose`.
 """
 
 import json
@@ -41,7 +41,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class ProposalTarget:
-    """Where the proposal is made.
+    """The project and the branch of a proposal.
 
     Attributes:
         project: the ID or the full path of the project.
@@ -66,9 +66,10 @@ def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Re
         What was done with the merge request, and its number.
 
     Raises:
-        ConfigurationError: a file is not on the default branch as it was read, the branch has commits of others, or
-            the repository is empty; nothing was done.
-        ServiceError: the service refuses. There is no commit, or no merge request for it: a second run makes up for it.
+        ConfigurationError: a file is not on the default branch as it was read, the branch has commits of other people,
+            or the repository is empty; nothing was done.
+        ServiceError: the service refuses. There is no commit, or no merge request for it; a second run does what is
+            missing.
     """
     target = _default_branch(board, place)
     changes, actions = _planned(board, place, proposal, target)
@@ -86,7 +87,7 @@ def propose(board: Board, place: ProposalTarget, proposal: Proposal) -> tuple[Re
 
 
 def open_merge_request(board: Board, place: ProposalTarget) -> int | None:
-    """Return the number of our open merge request of the branch; None if there is none."""
+    """Return the number of our open merge request of the branch; None without such a merge request."""
     keeper = _keeper(board, place)
     return next(map(keeper.number_of, keeper.existing()), None)
 
@@ -94,7 +95,8 @@ def open_merge_request(board: Board, place: ProposalTarget) -> int | None:
 def _keeper(board: Board, place: ProposalTarget, **narrowed: str) -> Keeper:
     """Return the keeper of our open merge request of the branch.
 
-    That of a fork may have a branch of the same name, and anybody may have opened another one of ours: neither is ours.
+    A fork may have a branch of the same name, and anybody may open another merge request of our branch: these are not
+    ours.
     """
     query = _query(state="opened", source_branch=place.branch, **narrowed)
     user = cache(partial(own_user, board))
@@ -124,8 +126,8 @@ class _Change:
 
     Attributes:
         path: in the repository.
-        before: git's ID of its content before; None for a new file.
-        after: the ID of the new content; None for one that is gone.
+        before: git's ID of the old content; None for a new file.
+        after: git's ID of the new content; None for a removed file.
     """
 
     path: str
@@ -135,7 +137,7 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _TreeEntry:
-    """What a folder of a commit holds: a file, or a folder, whose ID is of all that is below."""
+    """An entry of a folder of a commit: a file, or a folder, whose ID is of all that is below."""
 
     id: str
     mode: str
@@ -150,11 +152,11 @@ class _Branch:
     place: ProposalTarget
     target: str
 
-    def holds(self, digest: str) -> bool | None:
-        """Return whether the branch has the proposal of a digest: False for an older one, None if there is no branch.
+    def has_proposal(self, digest: str) -> bool | None:
+        """Return whether the branch has the proposal of a digest; False for an older proposal, None without a branch.
 
         Raises:
-            ConfigurationError: the branch holds something else than a proposal.
+            ConfigurationError: the branch has something else than a proposal.
         """
         message = self._last_message()
         if message is None:
@@ -162,7 +164,7 @@ class _Branch:
         made = TRAILER.search(message)
         if made is not None and made[1] == digest:
             return True
-        if made is None or not self._is_as_left(made[1]):
+        if made is None or not self._is_unchanged(made[1]):
             raise ConfigurationError(
                 f"the branch {self.place.branch} of {self.place.project} has changes of somebody else; merge or delete "
                 "it, or name another one with --branch"
@@ -176,7 +178,7 @@ class _Branch:
             title: the first line of its message.
             digest: of the files that the proposal changes.
             actions: of the commit.
-            replaces: whether it takes the place of an older proposal.
+            replaces: whether the commit replaces an older proposal.
         """
         body = {
             "branch": self.place.branch,
@@ -200,8 +202,8 @@ class _Branch:
                 return message
         raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
 
-    def _is_as_left(self, digest: str) -> bool:
-        """Whether the branch has nothing but the proposal of that digest, whose message an amended commit keeps."""
+    def _is_unchanged(self, digest: str) -> bool:
+        """Return whether the branch has only the proposal of that digest, whose message an amended commit keeps."""
         span = _query(ref_name=f"{self.target}..{self.place.branch}")
         match self.board.visible(f"{self.place.url}/repository/commits?{span}"):
             case []:
@@ -211,7 +213,7 @@ class _Branch:
         return False
 
     def _changes(self, old_commit: str, new_commit: str, folder: str = "") -> Iterator[_Change]:
-        """Yield the files of a folder that differ between two commits; in an empty one, there are none."""
+        """Yield the files of a folder that differ between two commits; an empty commit has no files."""
         sides = [(commit, self._entries(commit, folder) if commit else {}) for commit in (old_commit, new_commit)]
         for path in sorted({path for _, entries in sides for path in entries}):
             pair = [(commit, entries.get(path)) for commit, entries in sides]
@@ -239,14 +241,14 @@ class _Branch:
 
 
 def _committed(proposal_branch: _Branch, title: str, digest: str, actions: Sequence[Json]) -> bool:
-    """Commit the proposal unless the branch has it already; return whether that was needed."""
+    """Commit the proposal unless the branch has it already; return whether there is a new commit."""
 
-    def commit(holds: bool | None) -> bool:
-        if not holds:
-            proposal_branch.commit(title, digest, actions, replaces=holds is not None)
-        return not holds
+    def commit(has_proposal: bool | None) -> bool:
+        if not has_proposal:
+            proposal_branch.commit(title, digest, actions, replaces=has_proposal is not None)
+        return not has_proposal
 
-    return until_certain(lambda: proposal_branch.holds(digest), commit)
+    return until_certain(lambda: proposal_branch.has_proposal(digest), commit)
 
 
 def _planned(
@@ -284,7 +286,10 @@ def _planned(
 
 
 def _read(board: Board, place: ProposalTarget, path: str, target_branch: str) -> tuple[bytes, str] | None:
-    """Return the content of a file on the target branch, and the commit it was read at; None if there is none."""
+    """Return the content of a file on the target branch, and the commit at which it was read.
+
+    None for a missing file.
+    """
     url = f"{place.url}/repository/files/{quote(path, safe='')}"
     try:
         file = board.get(f"{url}?{_query(ref=target_branch)}")

@@ -1,7 +1,7 @@
 """The service's own export of a group (spec 4.14; deployed behaviour, section g), from the request to a file.
 
-The service tells neither when an export is ready nor that it has failed, and for a while it may show the archive of an
-earlier one: the archive's time and its `ETag` tell the two apart.
+Begin with `back_up`. No endpoint shows when an export is ready, or that it has failed, and for a while the archive of
+an earlier export is served: the time and the `ETag` of the archive show which one it is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,26 +22,26 @@ from reconciler.service.responses import parse_date
 from reconciler.system.files import replacing
 
 PAUSE = 61
-"""Seconds between two looks: the service may allow one a minute, the vain ones included."""
+"""Seconds between two requests for the archive: GitLab allows one a minute, and counts those that get 404."""
 
 EARLY = (2, 3, 10)
-"""Seconds before the first looks, as long as the service allows them: most exports are ready after one or two.
+"""Seconds before the first requests, as long as the service allows them: most exports are ready after one or two.
 
-There is no look at once, since in vain it would use up the one of the first minute.
+No request is sent at once: if it got 404, it would use up the one of the first minute.
 """
 
 NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
-"""After these, one looks again."""
+"""The errors after which the archive is requested again."""
 
 SKEW = timedelta(minutes=5)
-"""By how much the clock of a storage may be wrong."""
+"""The largest error of a storage's clock that is allowed for."""
 
 GZIP = b"\x1f\x8b"
 """The first bytes of an archive."""
 
 
 class Archives(Protocol):
-    """What a backup needs of the service."""
+    """The part of the service that a backup needs."""
 
     def send(self, request: Request) -> Json:
         """Carry out a write."""
@@ -53,17 +53,18 @@ class Archives(Protocol):
         """Return the time by the service's clock."""
 
 
+# Unpacked in pieces, to check the archive: its content may be larger than the memory.
 UNPACKED = 2**20
 """Bytes that are unpacked at once, to be checked and thrown away."""
 
 
 @dataclass(slots=True)
 class Members:
-    """The members of a gzip file, one behind the other, each with its checksum and length.
+    """The members of a gzip file, one after the other, each with its checksum and length.
 
     Attributes:
-        member: unpacks the last one so far.
-        fault: why the file is damaged; empty if it is not.
+        member: unpacks the last member so far.
+        fault: the damage of the file; empty without any.
     """
 
     member: Any = None
@@ -98,12 +99,12 @@ class Backup:
     """An archive.
 
     Attributes:
-        exported_at: when the service made it, if that is known.
-        is_new: whether it is known to be of this export, not of one before.
-        size: bytes.
+        exported_at: the time at which the service made it, if that is known.
+        is_new: whether it is known to be of this export, and not of an earlier one.
+        size: in bytes.
         head: its first bytes.
-        sum: of its content.
-        members: of which it is made.
+        sum: the checksum of its content.
+        members: its members as a gzip file.
     """
 
     exported_at: datetime | None
@@ -119,7 +120,7 @@ class Backup:
         return str(self.sum.hexdigest())
 
     def add(self, content: bytes) -> None:
-        """Count a piece of it."""
+        """Count a piece of the archive."""
         self.size += len(content)
         self.head = (self.head + content[: len(GZIP)])[: len(GZIP)]
         self.sum.update(content)
@@ -128,13 +129,13 @@ class Backup:
 
 @dataclass(slots=True)
 class ArchivePolls:
-    """The looks for an archive that was asked for.
+    """The requests for an archive, after its export was requested.
 
     Attributes:
-        asked_at: when that was.
-        vain: whether there was no archive at one of them, so that a later one is new.
-        former: the `ETag` of an archive that may be that of an earlier export; None before one was seen.
-        former_at: when that was made, if that is known.
+        asked_at: the time at which the export was requested.
+        vain: whether one of them got 404, so that a later archive is new.
+        former: the `ETag` of an archive that may be of an earlier export; None before one was served.
+        former_at: the time of that archive, if it is known.
     """
 
     asked_at: datetime
@@ -143,7 +144,7 @@ class ArchivePolls:
     former_at: datetime | None = None
 
     def archive_of(self, headers: Mapping[str, str]) -> Backup | None:
-        """Return the archive that a response has, if it is the one that was asked for, or may be."""
+        """Return the archive of a response, if it is of the requested export, or may be."""
         tag, at = headers.get("etag", ""), parse_date(headers.get("last-modified", ""))
         is_other = self.former is not None and tag != self.former
         is_new = self.vain or is_other or (at is not None and at >= self.asked_at)
@@ -154,11 +155,11 @@ class ArchivePolls:
         return Backup(at, is_new)
 
     def poll(self, path: str, file: Path, archives: Archives) -> Backup | None:
-        """Write the archive to a file if it is there; return None if only an older one is.
+        """Write the archive to a file if it is ready; return None if only an older one is served.
 
         Raises:
-            ServiceError: there is none, or it did not arrive whole.
-            OutputFailed: it could not be written.
+            ServiceError: there is no archive, or it is incomplete.
+            OutputFailed: the file could not be written.
         """
         backup: Backup | None = None
         with ExitStack() as stack:
@@ -191,14 +192,14 @@ class ArchivePolls:
 
 
 def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
-    """Ask the service for an export of a group, wait for it, and write the archive to a file, whole or not at all.
+    """Request an export of a group, wait for it, and write the complete archive to a file.
 
     Args:
         group: its path or numeric ID.
         file: gets the mode 0600.
-        archives: which.
-        seconds: how long to wait at most.
-        pause: waits for so many seconds, and returns whether the run was stopped.
+        archives: the service.
+        seconds: the longest wait.
+        pause: waits for some seconds, and returns whether the run was stopped.
 
     Raises:
         ServiceError: the export was refused, or there is no archive in time.
@@ -220,14 +221,14 @@ def back_up(group: str, file: Path, archives: Archives, *, seconds: float, pause
         except NOT_YET as error:
             last = f": {error.reason}"
             pauses = repeat(PAUSE) if isinstance(error, RateLimited) else pauses
-        rest = next(pauses)
-        if waited + rest > seconds:
+        next_pause = next(pauses)
+        if waited + next_pause > seconds:
             old = polls.former_at and f"; the archive of {polls.former_at:%Y-%m-%d %H:%M:%S %Z} is still available"
             raise ServiceError(
                 f"GET {path}",
                 f"no new archive after {waited:g} s{last or old or ''}; the service reports a failed export by mail "
                 "only: look there, or wait longer with --wait",
             )
-        stopped = pause(rest)
-        waited += rest
+        stopped = pause(next_pause)
+        waited += next_pause
     raise Stopped(f"GET {path}", "the run was stopped before the archive was ready")

@@ -1,6 +1,6 @@
-"""The client: the token, threads, retries, redirects.
+"""The `Client`: authentication, threads, retries and redirects.
 
-One connection for each request in flight; one limiter and one TLS context for all. The token is sent to its own
+Each request in flight has its own connection; all share one limiter and one TLS context. The token is sent to its own
 service only, and writes go only to targets that the manifests name: redirects of reads within the API are followed
 (spec section 7; deployed behaviour, section 7.6).
 """
@@ -70,7 +70,7 @@ NO_RESPONSE = Response(0, "", {}, b"")
 FORBIDDEN = 403
 
 OWNER = "user"
-"""The path of the token's owner, which everybody may read."""
+"""The path of the record of the token's owner, which every token may read."""
 
 HAS_MOVED = "its group or project has moved"
 
@@ -133,7 +133,8 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
         }
-        # A service in maintenance redirects writes without a JSON content type, which would look like success.
+        # In maintenance, GitLab redirects writes without a JSON content type instead of refusing them (deployed
+        # behaviour, section 7.2): a client that followed would report success.
         self._write_headers = self._headers | {"Content-Type": "application/json"}
         self._ca_file = ca_file
         self._tls = tls_context(self.api_url, ca_file, besides=besides)
@@ -170,8 +171,9 @@ class Client:
         return value
 
     def recall(self, path: str) -> Json:
-        """See `protocols.Reader`. A refusal is remembered too; what failed for another reason is asked again."""
+        """See `protocols.Reader`. A refusal is remembered too; after any other error, the record is requested again."""
         with self._refusing:
+            # One lock for each path: threads that need the same record share one request.
             asking = self._asking.setdefault(path, Lock())
         with asking:
             if path not in self._recalled:
@@ -203,14 +205,14 @@ class Client:
         return now + ((parse_date(date) or received_at) - received_at)
 
     def download(self, path: str, begin: Begin) -> None:
-        """Fetch a file of any size, once. Elsewhere, a redirect is followed without the token.
+        """Fetch a file of any size, once. A redirect to another host is followed without the token.
 
         Args:
             path: of the file.
             begin: gets the headers of the response that has the file.
 
         Raises:
-            ServiceError: the file is not there, or not whole.
+            ServiceError: the file does not exist, or is incomplete.
         """
         request = f"GET {path}"
         response = self._exchange(request, "GET", path, None, 1, begin=begin)
@@ -241,25 +243,25 @@ class Client:
         self._limiter.pause(request, Wait.CREATION, seconds)
 
     def _carry_out(self, method: str, path: str, body: Json = None, *, once: bool = False) -> tuple[Json, Response]:
-        """Send a request, again where that is safe and may help, and read its response.
+        """Send a request, with retries that are safe and may help, and read its response.
 
-        What is sent `once` is sent again only where it was certainly not carried out; of such deletions, only where the
-        service was not reached: what a `Retry-After` says of the first must not cost a second object.
+        A request that is sent `once` is retried only if it was certainly not carried out. A deletion of that kind is
+        retried only if the service was not reached: a wrong `Retry-After` must not cost a second object.
         """
         request = f"{method} {path.partition('?')[0]}"
-        in_doubt, sent, tries, rest = False, False, 0, 0.0
+        in_doubt, sent, tries, pause_seconds = False, False, 0, 0.0
         while True:
             response = NO_RESPONSE
             try:
-                if rest:
-                    self._limiter.pause(request, Wait.RETRY, rest)
+                if pause_seconds:
+                    self._limiter.pause(request, Wait.RETRY, pause_seconds)
                 tries += 1
                 response = without_secrets(self._try(request, method, path, body, tries), self._secrets)
                 return read_response(request, response), response
             except ServiceError as error:
                 error.sent = sent = sent or not isinstance(error, Stopped | WaitTooLong)
-                # An earlier try may have deleted it: allowlists answer 400 to a second deletion, other lists 404
-                # (deployed behaviour, section 2).
+                # An earlier try may have deleted the object: GitLab 18.9 answers 400 to a second deletion in an
+                # allowlist, and 404 in other lists (deployed behaviour, section 2).
                 if in_doubt and method == "DELETE" and error.status in (400, 404):
                     return None, response
                 pause = retry_after(response.headers, self._clock.now())
@@ -268,10 +270,13 @@ class Client:
                 error.reason = hidden(error.reason, self._secrets).replace(self._token, "[the token]")
                 if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
                     raise AccountClosed(request, error.reason, error.status) from error
-                # The caller postpones the import: a pause of all threads would stop the whole run for its minute.
+                # The limit is that of imports alone, and the caller postpones these: a pause of all threads would
+                # stop the whole run for a minute.
                 if isinstance(error, RateLimited) and has_own_limit(method, path):
                     raise
-                rest = self._rest(error, pause, tries, explanation(response).replace(self._token, "[the token]"))
+                pause_seconds = self._pause_before_retry(
+                    error, pause, tries, explanation(response).replace(self._token, "[the token]")
+                )
                 is_first = once and (in_doubt or (method == "DELETE" and not isinstance(error, Unreachable)))
                 may_help = is_transient(method, error, in_doubt=doubtful) and not is_first
                 if not may_help or not self._may_retry(error, tries):
@@ -280,8 +285,10 @@ class Client:
     def _is_closed(self, reason: str, phrase: str) -> bool:
         """Return whether the service refuses every request of the token's owner, with this explanation.
 
-        It takes one request for each new explanation.
+        It costs one request for each new explanation.
         """
+        # Without an explanation, a 403 is about the endpoint: a blocked account has one (deployed behaviour, section
+        # 12).
         if reason in {"403", "403 Forbidden", f"403 {plain(phrase)}"}:
             return False
         with self._refusing:
@@ -298,8 +305,11 @@ class Client:
         may = tries < max_tries(policy, error, heard=self._heard)
         return may and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
 
-    def _rest(self, error: ServiceError, pause: float | None, tries: int, words: str) -> float:
-        """Return the seconds to rest before another try; all threads keep a pause that the service asks for instead."""
+    def _pause_before_retry(self, error: ServiceError, pause: float | None, tries: int, words: str) -> float:
+        """Return the seconds to wait before a retry.
+
+        If the service asks for a pause, all threads wait, and 0 is returned.
+        """
         seconds = backoff(self._policy, tries, self._random)
         is_limit = isinstance(error, RateLimited)
         if not is_limit and not (pause and error.status in TRANSIENT):
@@ -312,7 +322,7 @@ class Client:
         """Send a request once. A redirected read within the API is sent to its new path.
 
         Raises:
-            Moved: it is about the content of a target that has moved, and such reads are not followed.
+            Moved: the request is about the content of a target that has moved, and such reads are not followed.
         """
         # A project scheduled for deletion redirects too: without --follow-moved, its content is not read (deployed
         # behaviour, section 7.6).
@@ -333,7 +343,7 @@ class Client:
     def _exchange(
         self, request: str, method: str, path: str, body: Json, tries: int, *, begin: Begin | None = None
     ) -> Response:
-        """Send one request when the limiter lets it go: the one place where requests are counted and logged."""
+        """Send one request as soon as the limiter allows it: all requests are counted and logged here."""
         headers = self._headers if method == "GET" or isinstance(body, Form) else self._write_headers
         response = NO_RESPONSE
         sent = self._limiter.acquire(request)
@@ -356,7 +366,7 @@ class Client:
         return response
 
     def _connection(self) -> Connection:
-        """Return a connection that no request uses: the one used last, or a new one."""
+        """Return an idle connection, the one used last, or a new one."""
         with suppress(IndexError):
             return self._idle.pop()
         connection = Connection(self.api_url, self._policy, self._clock, self._tls, self._connect)

@@ -1,11 +1,13 @@
 """The limit of requests in flight: a `FixedLimit`, or an `AdaptiveLimit` that follows the service's response times.
 
-`AdaptiveLimit` climbs and descends a ladder of numbers. It judges a number by a round of answers: by how many times as
-long they took as answers of the same route take when the service is quick, and by how many requests were in flight
-meanwhile. The quotient of both is the number of requests that the service really worked on (Little's law): a step up
-that does not raise it by a tenth only makes requests queue, and is undone. Other limiters that work by latency inspired
-it: TCP Vegas and BBR, Netflix's gradient limits and Envoy's adaptive concurrency. Unlike them, it compares routes only
-with themselves, and two numbers only with each other, so that neither costly routes nor scattered times look like load.
+`AdaptiveLimit` climbs and descends a ladder of numbers, and judges each number by a round of responses. The slowness of
+a round is how many times as long its responses took as those of the same route take at the best of times. The number of
+requests in flight, divided by the slowness, is the number that the service really worked on (Little's law). A step up
+that does not raise this number by a tenth only makes requests queue, and is undone.
+
+Other limiters that work by latency inspired it: TCP Vegas and BBR, Netflix's gradient limits and Envoy's adaptive
+concurrency. Unlike them, it compares a route only with itself, and two numbers only with each other, so that neither
+costly routes nor scattered times look like load.
 """
 
 import re
@@ -21,8 +23,8 @@ class Sent:
     """A request in flight.
 
     Attributes:
-        route: its method and path, with `*` for whatever names one object.
-        at: when it was sent, in seconds.
+        route: its method and path, with `*` for each part that names one object.
+        at: the time at which it was sent, in seconds.
         integral: the sum over time of the requests in flight, up to that moment.
         round: the round of answers in which it was sent.
     """
@@ -76,7 +78,7 @@ class ConcurrencyLimit(ABC):
         Args:
             sent: the request.
             now: see `send`.
-            status: None if no answer came, which changes nothing.
+            status: None if no answer came: then the limit does not change.
         """
         in_flight = self.in_flight
         self._count(now, -1)
@@ -94,18 +96,18 @@ class ConcurrencyLimit(ABC):
 
     @abstractmethod
     def _refuse(self, in_flight: int) -> None:
-        """The service refused a request as one too many, while so many were in flight."""
+        """Lower the limit after the service refused a request as one too many."""
 
     @abstractmethod
     def _learn(self, sent: Sent, seconds: float) -> None:
-        """The service answered after so long."""
+        """Adapt the limit to an answer, and the seconds that it took."""
 
 
 class FixedLimit(ConcurrencyLimit):
-    """A number that the user gave: halved when the service refuses a request, and regained one by one.
+    """A limit that the user gave: halved when the service refuses a request, and raised again one by one.
 
     Args:
-        most: the number.
+        most: the limit.
     """
 
     def __init__(self, most: int) -> None:
@@ -122,6 +124,7 @@ class FixedLimit(ConcurrencyLimit):
         self._exact = max(min(self._exact, in_flight) / 2, 1)
 
     def _learn(self, _sent: Sent, _seconds: float) -> None:
+        # One more after as many answers as the limit has requests, as in the congestion avoidance of TCP.
         self._exact = min(self._exact + 1 / self._exact, self._most)
 
 
@@ -239,10 +242,10 @@ class Round:
 
 @dataclass(slots=True)
 class Trials:
-    """When the next trial of a higher or lower number is due: the more often trials fail, the later.
+    """The due time of the next trial of a higher or lower number: the more trials fail, the later it is.
 
     Attributes:
-        due_in: rounds until then.
+        due_in: rounds until the next trial.
         patience: rounds after the next failure.
     """
 
@@ -285,6 +288,7 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._higher, self._lower = Trials(2, 4), Trials(6, 8)
 
     def _refuse(self, in_flight: int) -> None:
+        # The number that the bar has just released was refused again: it is barred four times as long.
         if self._lifted:
             self._bar *= 4
         self._lifted = self._starting = False

@@ -1,6 +1,7 @@
-"""The connection of one request at a time: one request out, one whole response back, or one of our own errors.
+"""The connection of one request at a time: one request is sent; one complete response or one of our errors returned.
 
-httpx builds the requests, and a transport of httpx carries them: ours (`transport`), or a stranger's.
+httpx builds the requests, and a transport of httpx carries them: that of `transport`, or one of a test. Begin with
+`Connection.exchange`.
 """
 
 import re
@@ -41,13 +42,13 @@ GZIP = 16 + zlib.MAX_WBITS
 """The `wbits` with which zlib reads gzip."""
 
 FAILURES = (httpx.HTTPError, OSError, ValueError, zlib.error)
-"""The errors of transports, and of unpacking; they stop here."""
+"""The errors of transports, and of unpacking: callers get a `ServiceError` instead."""
 
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Errors of transports from before a request is sent, even if a proxy was sent something by then."""
 
 UNSENDABLE = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
-"""Errors of transports that every retry would meet again: no whole request has left."""
+"""Errors of transports that a retry cannot avoid; no complete request was sent."""
 
 CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
     {
@@ -58,7 +59,7 @@ CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
         httpx.TimeoutException: ConnectionFailure.TIMEOUT,
     }
 )
-"""By the error that reveals it; the first match counts."""
+"""The cause of a failure, by the error that shows it; the first match counts."""
 
 FILE_NAME = "archive.tar.gz"
 """The name of every uploaded file, whatever its local name is."""
@@ -66,7 +67,7 @@ FILE_NAME = "archive.tar.gz"
 NO_CONTENT = httpx.ByteStream(b"")
 
 FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""The headers that define the end of a body. Without them it ends with the connection, possibly too early."""
+"""The headers that define the end of a body. Without them, a body that was cut off looks complete."""
 
 NO_BODY = "the connection was closed before a body arrived"
 
@@ -130,7 +131,7 @@ class Connection:
             with closing(self._transport.handle_request(sent)) as response:
                 try:
                     return self._receive(request, response, begin)
-                except BaseException:  # nothing follows a response that cannot be believed on its connection
+                except BaseException:  # the connection may still carry bytes of a response that cannot be trusted
                     self._transport.close()
                     raise
         except FAILURES as error:
@@ -146,6 +147,7 @@ class Connection:
         url = f"{self._api_url}/{path}"
         extensions = self._extensions if begin is None else self._extensions | {IS_LARGE: True}
         if isinstance(body, Form):
+            # A retry sends the file from its beginning.
             body.file.seek(0)
             files = {"file": (FILE_NAME, body.file, "application/gzip")}
             return httpx.Request(method, url, headers=headers, data=body.fields, files=files, extensions=extensions)
@@ -183,7 +185,7 @@ class Connection:
         return Response(status, phrase, headers, bytes(body))
 
     def _own_error(self, request: str, error: Exception) -> ServiceError:
-        """Turn an error of a transport into our own, depending on whether anything was sent."""
+        """Return our error for one of a transport; its type depends on whether anything was sent."""
         causes = tuple(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -232,25 +234,25 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the content of a body that is packed with gzip, which may have several members.
 
     Raises:
-        zlib.error: it is not gzip, or not whole.
+        zlib.error: the body is not gzip, or incomplete.
     """
     member = None
     for piece in pieces:
-        left = piece
-        while left:
+        packed = piece
+        while packed:
             if member is None or member.eof:
                 member = zlib.decompressobj(GZIP)
-            yield member.decompress(left)
-            left = member.unused_data
+            yield member.decompress(packed)
+            packed = member.unused_data
     if member is not None and not member.eof:
         raise zlib.error("the packed response is cut")
 
 
 def is_plain(path: str) -> bool:
-    """Whether a percent-encoded path, with or without a query, means the same to every server on the way.
+    """Whether a percent-encoded path, with or without a query, means the same to every server and proxy.
 
-    It has no dot segments, in whatever encoding, no empty segments, no fragment, no backslashes, no blanks and only
-    ASCII. Some servers resolve `%2e` and `%2F` before they route a request.
+    The path has no dot segments, in whatever encoding, no empty segments, no fragment, no backslashes, no blanks and
+    only ASCII. Some servers resolve `%2e` and `%2F` before they route a request.
     """
     if not path.isascii() or not path.isprintable() or not {" ", "#", "\\"}.isdisjoint(path):
         return False
@@ -274,7 +276,7 @@ def is_loopback(url: str) -> bool:
 def proxy_for(api_url: str) -> str | None:
     """Return the proxy that the environment names for a URL (`https_proxy`, `no_proxy` and so on), or None.
 
-    A URL of this machine has none: a proxy would get the token, unprotected, and ask itself.
+    A URL of this machine has no proxy: the proxy would get the token, and send the request to itself.
     """
     url = urlsplit(api_url)
     if is_loopback(api_url) or proxy_bypass(url.netloc):

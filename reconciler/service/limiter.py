@@ -1,8 +1,8 @@
-"""The `Limiter`: delays requests, for all threads of a run together, until they may be sent.
+"""The `Limiter`: it delays requests, for all threads of a run together, until they may be sent.
 
-Three limits hold at once: that of `concurrency` (requests in flight), `Pacer` (the rate that the run sets itself) and
-`Quota` (the rate limit that the service announces). A thread that waits here holds no connection. All threads keep a
-pause that the service asks for.
+Three limits apply at once: `concurrency` (requests in flight), `Pacer` (the rate that the run sets itself) and `Quota`
+(the rate limit that the service announces). A waiting thread has no connection. When the service asks for a pause, all
+threads wait.
 """
 
 import logging
@@ -28,7 +28,7 @@ WORTH_LOGGING = 5
 
 
 class Limiter:
-    """Lets requests go, each in its turn.
+    """Delays each request until all limits allow it.
 
     Args:
         stop: once set, every wait ends in `Stopped`: only requests that need not wait are sent. The limiter sets it too
@@ -51,7 +51,7 @@ class Limiter:
         self._quota = Quota()
 
     def concurrency(self) -> int:
-        """Return the number of requests that may be made at once; while the service refuses some, fewer are."""
+        """Return the number of requests that may be in flight at once; fewer while the service refuses some."""
         return self._limit.requests if self._most == AUTO else self._most
 
     def acquire(self, request: str) -> Sent:
@@ -79,11 +79,11 @@ class Limiter:
                     continue
                 if seconds > self._max_wait and reason is not Wait.OWN_RATE:
                     self._refuse(request, reason, seconds)
-            # Without the lock: the responses of other threads are recorded meanwhile, and may change the reason.
+            # Without the lock: other threads must be able to record responses, which may end the reason to wait.
             self.pause(request, reason, seconds)
 
     def release(self, sent: Sent, status: int | None, headers: Mapping[str, str]) -> None:
-        """Record the response to a request, or with a status of None, that no response came."""
+        """Record the response to a request; a status of None means that no response came."""
         with self._changed:
             now, before = self._clock.monotonic(), self._limit.requests
             self._limit.answer(sent, now, status)
@@ -121,11 +121,11 @@ class Limiter:
             return self._block_reason, self._blocked_until - now
         if self._limit.in_flight >= self._limit.requests:
             return Wait.CONCURRENCY, inf
-        # Before the own pace: a request that the quota would refuse must not use up its turn.
-        left = self._quota.wait(now, self._limit.in_flight)
-        if 0 < left < inf:
-            self.block(left, Wait.RATE_LIMIT)
-        return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
+        # Before the run's own rate: a request that the quota delays must not use up its turn.
+        seconds = self._quota.wait(now, self._limit.in_flight)
+        if 0 < seconds < inf:
+            self.block(seconds, Wait.RATE_LIMIT)
+        return (Wait.RATE_LIMIT, seconds) if seconds else (Wait.OWN_RATE, self._pacer.wait(now))
 
     def _refuse(self, request: str, wait_reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
@@ -134,7 +134,7 @@ class Limiter:
             f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)
-        # Every thread ends: each of their requests would meet the same wait.
+        # The stop is for all threads: each of their requests would have to wait as long.
         self._stop.set()
         self._changed.notify_all()
         self._raise_refusal(request)
@@ -156,15 +156,15 @@ LATE = 0.01
 
 
 class Pacer:
-    """The rate that a run sets itself: requests evenly spaced.
+    """The rate that a run sets itself: requests are evenly spaced.
 
-    With `SPACING` and `LATE`, no window of the rate's seconds ever holds a request too many, as long as the travel
-    time to the service varies by less than a hundredth of the window.
+    With `SPACING` and `LATE`, no window of the rate's seconds ever has a request too many, as long as the travel time
+    to the service varies by less than a hundredth of the window.
     """
 
     def __init__(self, rate: Rate | None) -> None:
-        self._apart = 0.0 if rate is None else SPACING * rate.seconds / rate.requests
-        self._late = 0.0 if rate is None else min(self._apart, LATE * rate.seconds)
+        self._spacing = 0.0 if rate is None else SPACING * rate.seconds / rate.requests
+        self._late = 0.0 if rate is None else min(self._spacing, LATE * rate.seconds)
         self._next = -inf
 
     def wait(self, now: float) -> float:
@@ -173,8 +173,8 @@ class Pacer:
 
     def take(self, now: float) -> None:
         """Record that a request is sent."""
-        if self._apart:
-            self._next = max(self._next, now - self._late) + self._apart
+        if self._spacing:
+            self._next = max(self._next, now - self._late) + self._spacing
 
 
 @dataclass(slots=True)
@@ -197,7 +197,7 @@ class QuotaWindow:
 class Quota:
     """The requests that the service's `RateLimit-*` headers allow (deployed behaviour, section 7.4).
 
-    `RateLimit-Limit` belongs to another window and is not read.
+    `RateLimit-Limit` is not read: GitLab 18.9 converts it to a window of 60 seconds, whatever the real window is.
     """
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ class Quota:
             window.remaining = min(window.remaining, remaining)
 
     def wait(self, now: float, in_flight: int) -> float:
-        """Return for how many seconds no request may be sent: 0, or `inf` for until a response arrives.
+        """Return the seconds for which no request may be sent: 0, or `inf` until a response arrives.
 
         The service may not have counted the requests in flight yet, so each is subtracted once more.
         """

@@ -1,6 +1,6 @@
 """Redirects within the API, and the groups and projects that have moved, as redirects of reads show them.
 
-The spec says so in section 7; deployed behaviour, section 7.6.
+Begin with `Moves`. See section 7 of the spec, and section 7.6 of the deployed behaviour.
 """
 
 import re
@@ -25,20 +25,20 @@ def redirect(response: Response) -> str | None:
 
 
 def target_of(api_url: str, path: str, redirect_url: str) -> str | None:
-    """Return the path of a redirect's location relative to `{api_url}/`; None if it leads out of the API.
+    """Return the path of a redirect's location relative to `{api_url}/`; None if it is not within the API.
 
     Args:
-        path: of the request, relative as well.
+        path: the path of the request, relative to the same URL.
     """
     try:
-        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", redirect_url))
-        if _origin(here) != _origin(there) or there.username is not None:
+        requested, redirected = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", redirect_url))
+        if _origin(requested) != _origin(redirected) or redirected.username is not None:
             return None
     except ValueError:
         return None
     root = urlsplit(api_url).path + "/"
-    query = f"?{there.query}" if there.query else ""
-    target = there.path + query
+    query = f"?{redirected.query}" if redirected.query else ""
+    target = redirected.path + query
     return target.removeprefix(root) if target.startswith(root) and is_plain(target) else None
 
 
@@ -56,11 +56,11 @@ class Moves:
             return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
 
     def learn(self, path: str, new_path: str) -> None:
-        """Record a redirect from one relative path to another, if it is that of a moved target."""
+        """Record a redirect from one relative path to another, if it shows that a group or project has moved."""
         old, new = _TARGET.match(path), _TARGET.match(new_path)
         if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
             return
-        # Other redirects of such paths, such as to a login page, are no move: the rest of the path must be the same.
+        # The paths must be equal after the target: a redirect to a login page, for example, is no move.
         if path[old.end() :].partition("?")[0] == new_path[new.end() :].partition("?")[0]:
             with self._lock:
                 self._numbers[Level(old[1]), old[2]] = int(new[2])

@@ -1,4 +1,4 @@
-"""Lists, page by page, and lists that change while they are read (deployed behaviour, section 7.3)."""
+"""Lists, page by page, and lists that change while they are read (deployed behaviour, section 7.3). See `read_list`."""
 
 import json
 import re
@@ -19,16 +19,16 @@ MAX_PAGES = 1000
 """A longer list counts as endless."""
 
 MAX_READINGS = 3
-"""How often a list that keeps changing is read."""
+"""The most readings of a list that keeps changing."""
 
 Fetch = Callable[[str], tuple[Json, Response]]
-"""Gets a relative path: the JSON value, and its response."""
+"""Requests a relative path; returns the JSON value and the response."""
 
 END = ""
-"""In place of the next page's path: the service says that this is the last page."""
+"""Instead of the next page's path: the service shows that this is the last page."""
 
 ID = "ID "
-"""The beginning of the name of an entry that has one."""
+"""The beginning of the name of an entry that has an ID."""
 
 PAGING = frozenset({"first", "prev", "next", "last"})
 """The relations of a `Link` header about pages."""
@@ -45,7 +45,7 @@ class _Page(Generic[Kept]):
         items: the kept parts of the entries.
         names: the identities of the entries: see `_name`.
         status: of the response.
-        headers: likewise.
+        headers: of the response.
     """
 
     items: list[Kept]
@@ -150,10 +150,10 @@ def read_list(
 def _read_pages(
     fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread | None, *, whole: bool
 ) -> _Reading[Kept]:
-    """Follow the headers; without any, read on until a page is empty or repeats known entries only.
+    """Follow the headers; without any, read until a page is empty or has only known entries.
 
-    The length of a page says nothing, since servers cap `per_page` as they like. A server without pages sends its one
-    page again, and is asked only once where that is known (`whole`); others repeat the last page.
+    The length of a page shows nothing, since servers cap `per_page` as they like. A server without pages sends its one
+    page again; it is asked once if that is known (`whole`). Other servers repeat the last page.
     """
     reading = _Reading[Kept]()
     asked = [_numbered(path, 1)]
@@ -173,7 +173,7 @@ def _read_pages(
             return reading
         if following in asked:
             raise _no_such_page(path, page, number, following)
-        # Above 10,000 rows the service sends no totals (deployed behaviour, section 7.3).
+        # Above 10,000 rows, GitLab sends no totals (deployed behaviour, section 7.3): pages are read one by one then.
         last = parse_number(page.headers.get("x-total-pages")) or 0
         if last > MAX_PAGES:
             break
@@ -185,16 +185,16 @@ def _read_pages(
 
 
 def _following(path: str, response: _Page[Kept], page: int, count: int) -> str | None:
-    """Return the path of the next page, `END`, or None without any header about it.
+    """Return the path of the next page, `END`, or None if no header is about it.
 
     Args:
         path: of the list.
-        response: a page of it.
-        page: its number, from 1.
-        count: how many entries there are up to its end.
+        response: a page of the list.
+        page: the number of that page, from 1.
+        count: the number of entries up to the end of that page.
 
     Raises:
-        BadAnswer: the next page cannot be as the service says.
+        BadAnswer: the headers contradict the page.
     """
     headers = response.headers
     number = headers.get("x-next-page")
@@ -254,5 +254,5 @@ def _has_id(entry: Json) -> bool:
 
 
 def _name(entry: Json) -> str:
-    """Return the ID of an entry, or without one, all of it."""
+    """Return the ID of an entry, or the whole entry if it has no ID."""
     return f"{ID}{entry['id']}" if _has_id(entry) else json.dumps(entry, sort_keys=True)

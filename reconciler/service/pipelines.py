@@ -1,7 +1,7 @@
-"""One pipeline, started with a trigger token (spec 4.8; deployed behaviour, section i).
+"""One pipeline, started with a trigger token (spec 4.8; deployed behaviour, section i). See `PipelineTrigger`.
 
-The trigger token is the only credential that is sent, and nothing is sent twice unless the service says that the first
-request started nothing.
+The trigger token is the only credential that is sent. A request is repeated only if the first one certainly started no
+pipeline.
 """
 
 import ssl
@@ -19,7 +19,7 @@ from reconciler.service.responses import plain, read_response, without_secrets
 from reconciler.service.single_request import ask_once
 
 POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
-"""The service creates the pipeline before it answers."""
+"""Longer timeouts than those of other single requests: the service creates the pipeline before it answers."""
 
 HEADERS = {
     "User-Agent": f"reconciler/{__version__}",
@@ -28,12 +28,12 @@ HEADERS = {
 }
 
 NO_VARIABLES = "Insufficient permissions to set pipeline variables"
-"""The service's words where the owner of the token may start pipelines, and set no variables."""
+"""A part of the refusal if the owner of the token may start pipelines, but not set variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineTrigger:
-    """Which pipeline to start.
+    """The pipeline to start.
 
     Attributes:
         project: its path or numeric ID.
@@ -75,10 +75,10 @@ class PipelineTrigger:
     ) -> str:
         """Start the pipeline, and return its page; empty if the response has none.
 
-        Without the variables where the service refuses these: then the first request has started nothing.
+        If the service refuses the variables, it has started nothing: the request is sent again without them.
 
         Raises:
-            ServiceError: it was not started, or that is unknown.
+            ServiceError: the pipeline was not started, or that is unknown.
         """
         tls = tls_context(api_url, ca_file, besides=besides)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}

@@ -1,6 +1,6 @@
-"""Timeouts, retries and limits of the client, and its clock: both are arguments, so that no test waits.
+"""The `Policy` of the client: timeouts, retries and limits; and its `Clock`. Both are arguments, so that no test waits.
 
-Below them: which failures are worth another try, which may have been carried out all the same, and how long to wait.
+The functions decide which failures are retried, which requests may have been carried out, and how long to wait.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from reconciler.system import clock
 
 
 class Clock:
-    """The clock of the machine; tests have one of their own. Its methods are called from any thread."""
+    """The clock of the machine; tests have a clock of their own. Its methods are called from any thread."""
 
     def now(self) -> datetime:
         """Return the time of day, with a time zone."""
@@ -28,7 +28,7 @@ class Clock:
         return monotonic()
 
     def wait(self, seconds: float, stop_event: Event) -> bool:
-        """Wait so many seconds, or until the event is set; return whether it is."""
+        """Wait so many seconds, or until the event is set; return whether it is set."""
         return stop_event.wait(seconds)
 
 
@@ -60,7 +60,7 @@ LONGEST_PERIOD = 86400
 """Seconds."""
 
 AUTO: Literal["auto"] = "auto"
-"""Instead of a number of requests in flight: the number that the service bears."""
+"""Instead of a number of requests in flight: as many as the service can handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +72,16 @@ class Policy:
         read_timeout: seconds without a single byte.
         total_timeout: seconds for one request, from its connection to the last byte of its response.
         max_wait: seconds; the run ends if the service asks for a longer wait.
-        tries: how often one request is sent at most.
-        first_tries: the same before the first response of the run, since the URL may be wrong.
+        tries: the most tries of one request.
+        first_tries: the most tries before the first response of the run, since the URL may be wrong.
         retry_share: the retries that a run may make, as a share of its requests.
         retry_allowance: retries on top of that share.
         first_backoff: seconds at most before the second try; the maximum doubles with each try.
         longest_backoff: seconds.
-        concurrency: how many requests may be in flight at once, if the service refuses none; or `AUTO`.
+        concurrency: the number of requests that may be in flight at once, if the service refuses none; or `AUTO`.
         rate: the run's own limit, or None.
         follow_moved: whether groups and projects that have moved may be written to.
-        reads_moved: whether their content is read at the new path; their own records always are.
+        reads_moved: whether the content of moved targets is read at the new path; their own records always are.
         largest_response: bytes of a decoded response body.
     """
 
@@ -105,7 +105,7 @@ class Policy:
 DEFAULT_POLICY = Policy()
 
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Statuses that a later try may not meet."""
+"""Statuses that may not come again in a retry."""
 
 CONFLICT = 409
 """A lock on the object, which passes (deployed behaviour, section 7.2), or a conflict, which stays (spec section 7)."""
@@ -121,7 +121,7 @@ MAX_HEADER_DIGITS = 20
 
 
 def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
-    """Whether a write that failed like this may have been carried out.
+    """Whether a write with this failure may have been carried out.
 
     Args:
         error: the failure.
@@ -136,8 +136,8 @@ def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
 def is_transient(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
     """Whether the same request may be sent again, and may then succeed.
 
-    A POST that may have been carried out is not sent again, since that would create a second object. Neither is one
-    that meets 409 or 425, since their meaning depends on the endpoint.
+    A POST that may have been carried out is not sent again, since that would create a second object; nor is a POST with
+    409 or 425, whose meaning depends on the endpoint.
     """
     if isinstance(error, Unreachable):
         return not isinstance(error, Untrusted)
@@ -147,12 +147,13 @@ def is_transient(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
 
 
 def has_own_limit(method: str, path: str) -> bool:
-    """Return whether a 429 is about this endpoint alone: imports of projects are, whose caller asks again later."""
+    """Return whether a 429 is about this endpoint alone, as for imports of projects, which the caller postpones."""
+    # GitLab 18.9 accepts six imports from GitHub a minute, and answers 429 without `Retry-After` (section f 3).
     return method == "POST" and path.startswith("import/")
 
 
 def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
-    """Return the most tries of a request that fails like this.
+    """Return the most tries of a request with this failure.
 
     Args:
         policy: the limits of the client.
@@ -161,13 +162,13 @@ def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
     """
     if error.status == CONFLICT:
         return min(policy.tries, TRIES_OF_CONFLICTS)
-    # Before the first response, a wrong URL is as likely as a service that is down: the user hears of it soon.
+    # Before the first response, a wrong URL is as likely as a service that is down: the error must come soon.
     return min(policy.tries, policy.first_tries) if isinstance(error, Unreachable) and not heard else policy.tries
 
 
 def backoff(policy: Policy, tries: int, random: Random) -> float:
     """Return the seconds to wait after this many tries: random, up to a bound that doubles each time."""
-    # Random from 0, so that threads which were refused together do not come back together.
+    # Random from 0, so that threads that were refused together do not retry together.
     return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
 
 

@@ -1,4 +1,7 @@
-"""From a response to its value or a named error (spec section 7; deployed behaviour, sections 7.1-7.4)."""
+"""From a response to its value or a named error (spec section 7; deployed behaviour, sections 7.1-7.4).
+
+Begin with `read_response`. `shown` and `hidden` remove secrets from the service's explanations.
+"""
 
 import json
 import math
@@ -43,7 +46,7 @@ TOKEN_IN_TEXT = re.compile(
 MASK = "[a secret]"
 
 MESSAGE_KEYS = ("error_description", "message", "error", "errors")
-"""The fields of an error that explain it; of several, the first counts."""
+"""The fields of an error that explain it; of several, the first counts. GitLab uses all of them."""
 
 ERRORS: dict[int, type[ServiceError]] = {
     401: Unauthorized,
@@ -59,7 +62,7 @@ class Response:
     """A whole response.
 
     Attributes:
-        status: the HTTP status; 0 stands for no response.
+        status: the HTTP status; 0 if there was no response.
         phrase: the service's name for the status.
         headers: by lower-case name.
         body: decoded.
@@ -94,7 +97,7 @@ def read_response(request: str, response: Response) -> Json:
     if status < 400:
         raise BadAnswer(request, f"unexpected response: {status} {plain(response.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
-    # Ends the run: every other request would meet the same refusal.
+    # This error ends the run: every other request would be refused too.
     if error is Forbidden and _names_scopes(response):
         error = ScopeMissing
     # Many explanations begin with the status, which is shown once.
@@ -109,7 +112,7 @@ def plain(text: str) -> str:
 
 
 def parse_json(content: bytes) -> Json:
-    """Read JSON as RFC 8259 has it: UTF-8, no NaN, no infinite numbers, not too deep.
+    """Read JSON as RFC 8259 defines it: UTF-8, no NaN, no infinite numbers; and of limited depth.
 
     Raises:
         ValueError: the body is not such JSON.
@@ -145,7 +148,8 @@ def parse_number(text: str | None) -> int | None:
 
 
 def hidden(text: str, secrets: Collection[str]) -> str:
-    """Return a text without secrets, as they are or as JSON and URLs hold them; one may be the beginning of another."""
+    """Return a text without secrets, in the spellings of plain text, JSON and URLs."""
+    # The longest first: one secret may be the beginning of another.
     for form in sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True):
         text = text.replace(form, MASK)
     return text
@@ -154,13 +158,13 @@ def hidden(text: str, secrets: Collection[str]) -> str:
 def _spellings(secret: str) -> Iterator[str]:
     as_json = json.dumps(secret)[1:-1]
     yield from (secret, json.dumps(secret, ensure_ascii=False)[1:-1], as_json)
-    # GitLab writes JSON so that it can stand in a script.
+    # GitLab escapes these characters in JSON, so that it can be embedded in a script.
     yield as_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     yield from (quote(secret, safe=""), quote(secret), quote_plus(secret))
 
 
 def without_secrets(response: Response, secrets: Collection[str]) -> Response:
-    """Return a response that repeats no secrets where it explains an error; another's values must stay as they are."""
+    """Return the response without secrets if it explains an error; the values of other responses are not changed."""
     if not secrets or response.status < 300:
         return response
     headers = {name: hidden(value, secrets) for name, value in response.headers.items()}
@@ -174,7 +178,7 @@ def shown(text: str) -> str:
 
 
 def explanation(response: Response) -> str:
-    """Return the service's words on an error: `error_description`, `message`, `error` or `errors`, or a plain text.
+    """Return the service's explanation of an error: the first of `MESSAGE_KEYS` that it has, or a plain text.
 
     Other fields, such as those of an object's record, are never part of it, and secrets are hidden.
     """
@@ -188,7 +192,7 @@ def explanation(response: Response) -> str:
 
 
 def _error_body(response: Response) -> str | dict[str, Json]:
-    """Return the JSON object of an error, or else its plain text; empty if it has neither."""
+    """Return the JSON object of an error, or its plain text; empty if it has neither."""
     try:
         body = parse_json(response.body)
     except ValueError:

@@ -1,7 +1,6 @@
-"""One request to another address than the API: a webhook, a storage of files, the trigger of a pipeline.
+"""One request to another address than that of the API: a webhook, a file storage, the trigger of a pipeline.
 
-URL or body have all that it needs: no token of ours is sent, no redirect is followed, and the request is never sent
-twice.
+URL and body contain all credentials: the token is not sent, no redirect is followed, and the request is never retried.
 """
 
 import ssl
@@ -38,7 +37,7 @@ def ask_once(
         tls: verifies the server.
         name: the text that errors show instead of the URL, which may be a secret.
         body: sent as JSON; None for none.
-        policy: its timeouts and bounds; it is not tried again.
+        policy: timeouts and bounds; there is no retry.
         begin: takes a successful response; see `Connection.exchange`.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Files that the service keeps elsewhere, such as in object storage: its redirects lead there.
+"""Files that the service keeps elsewhere, such as in object storage: the service redirects to them.
 
-A redirect may carry a signature in its query: no error shows more of it than the host. No token of ours is sent.
+A redirect may have a signature in its query: errors show only the host. The token is not sent.
 """
 
 from urllib.parse import urljoin, urlsplit
@@ -16,16 +16,16 @@ HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
 
 def fetch_redirected(base_url: str, redirect_url: str, begin: Begin, ca_file: str | None) -> None:
-    """Fetch a file from where a redirect leads; see `Client.download`.
+    """Fetch a file from the location of a redirect; see `Client.download`.
 
     Args:
         base_url: the URL that redirects.
-        redirect_url: where to.
+        redirect_url: the location.
         begin: gets the headers of the response that has the file.
         ca_file: certificates to trust beside the system's.
 
     Raises:
-        ServiceError: it cannot be fetched; names the host and no more of the URL.
+        ServiceError: the file cannot be fetched; the error shows only the host of the URL.
     """
     try:
         url = urljoin(base_url, redirect_url)
@@ -41,10 +41,10 @@ def fetch_redirected(base_url: str, redirect_url: str, begin: Begin, ca_file: st
 
 
 def read_download(request: str, response: Response) -> None:
-    """See that a response had the file.
+    """Check that a response had the file.
 
     Raises:
-        ServiceError: it had something else.
+        ServiceError: it had another body.
     """
     if not 200 <= response.status < 300:
         read_response(request, response)

@@ -35,7 +35,7 @@ class Traffic:
         self.retries = 0
         self._responses = 0
         self._response_seconds = 0.0
-        self._lock = RLock()  # a signal may ask for the numbers in the middle of a count
+        self._lock = RLock()  # a signal's handler may read the numbers in the middle of a count, in the same thread
         self._waiting: Counter[Wait] = Counter()
         self._since: dict[Wait, float] = {}
         self._waited: dict[Wait, float] = {}
@@ -59,7 +59,7 @@ class Traffic:
 
     @property
     def waiting_for(self) -> list[Wait]:
-        """Why requests wait at this moment."""
+        """The reasons for which requests wait at this moment."""
         with self._lock:
             return sorted(+self._waiting)
 

@@ -1,11 +1,11 @@
-"""The transport of bytes to the service: one connection for one request at a time, and only complete answers.
+"""The transport of bytes to the service: one connection for one request at a time, and only complete responses.
 
-A transport of httpx, with its requests, responses and errors; any other can take its place. Its errors separate
-requests that were certainly not sent from those that may have been carried out. Begin with `open_transport`.
+Begin with `open_transport`. The transport is one of httpx, with its requests, responses and errors; any other can
+replace it. Its errors separate requests that were certainly not sent from those that may have been carried out.
 
-httpcore's network backend connects, does TLS and names the errors; httptools reads the answers. Where it is uncertain
-that an answer is whole, or that it was asked for, it is lost: a connection is used again only if its last answer ended
-with the last byte that was received, and if nothing has arrived since.
+httpcore's network backend connects, does TLS and names the errors; httptools parses the responses. If it is uncertain
+that a response is complete, or that it belongs to the request, it counts as lost: a connection is reused only if its
+last response ended with the last byte that was received, and if nothing has arrived since.
 """
 
 import ssl
@@ -29,13 +29,13 @@ IDLE = 5
 """Seconds after which an unused connection is not used again."""
 
 READ_BYTES = 2**16
-"""The most that is read at once; more than a record of TLS, so that nothing stays behind in its layer."""
+"""The most that is read at once; more than a record of TLS, so that no byte remains in the TLS layer."""
 
 LARGEST_HEAD = 100 * 1024
-"""Bytes that may arrive without one of a body: as head, as interim answers, around chunks or behind the last."""
+"""Bytes that may arrive without one of a body: as head, interim responses, or between and after chunks."""
 
 LEAST_BYTES = 2**16
-"""The bytes of a file that must be sent, or come, within the time of a request: one that trickles ends."""
+"""The bytes of a file that must be sent or received within the time of a request, so that a slow one ends."""
 
 FAILURES = (
     httpcore.NetworkError,
@@ -46,10 +46,10 @@ FAILURES = (
     OSError,
     ValueError,
 )
-"""The errors of httpcore and everything beneath; they stop here."""
+"""The errors of httpcore and of the layers below; callers get those of httpx instead."""
 
 BODILESS = (204, 304)
-"""The statuses whose answers end with the head, whatever that says."""
+"""The statuses whose responses end with the head, whatever its headers say."""
 
 PORTS = {b"http": 80, b"https": 443}
 
@@ -57,18 +57,18 @@ CUT = "the connection was closed before the response was complete"
 SILENT = "Server disconnected without sending a response."
 
 IS_LARGE = "is_large"
-"""The extension of a request whose response may hold a file of any size, which has the time that a file needs."""
+"""The extension of a request whose response may be a file of any size, with the time that a file needs."""
 
 Connect = Callable[[ssl.SSLContext, str | None, Policy, Clock], httpx.BaseTransport]
-"""How a transport of one request at a time is made: `open_transport`, or a stranger's."""
+"""Opens a transport of one request at a time, as `open_transport` does."""
 
 
 def open_transport(tls: ssl.SSLContext, proxy_url: str | None, policy: Policy, clock: Clock) -> httpx.BaseTransport:
     """Return the transport of one request at a time.
 
     Args:
-        tls: how the service proves who it is.
-        proxy_url: the URL of the proxy on the way to it, or None.
+        tls: verifies the service.
+        proxy_url: the URL of the proxy, or None.
         policy: its timeouts.
         clock: measures them.
 
@@ -83,7 +83,7 @@ def open_transport(tls: ssl.SSLContext, proxy_url: str | None, policy: Policy, c
 
 
 class Deadline(httpcore.NetworkBackend):
-    """Opens connections on which a request ends in time, whatever trickles in.
+    """Opens connections on which a request ends in time, however slowly bytes arrive.
 
     Args:
         clock: see the attribute.
@@ -92,9 +92,9 @@ class Deadline(httpcore.NetworkBackend):
 
     Attributes:
         clock: measures the time.
-        connect_timeout: seconds for connecting, and for agreeing on TLS.
+        connect_timeout: seconds for connecting, and for the TLS handshake.
         read_timeout: seconds for every other step.
-        sent: whether any byte of the current request has left; until then, it was not carried out.
+        sent: whether any byte of the current request was sent; until then, it was not carried out.
     """
 
     def __init__(self, clock: Clock, policy: Policy, network: httpcore.NetworkBackend | None = None) -> None:
@@ -108,7 +108,7 @@ class Deadline(httpcore.NetworkBackend):
         self._is_large, self._moved = False, 0
 
     def begin(self, http_request: httpx.Request) -> None:
-        """Begin a request: one with a file has its time anew for each `LEAST_BYTES` that are sent or come."""
+        """Begin a request; one with a file gets its time again for each `LEAST_BYTES` that are sent or received."""
         is_file = not isinstance(http_request.stream, httpx.ByteStream)
         self._is_large, self._moved = is_file or IS_LARGE in http_request.extensions, 0
         self._at = self.clock.monotonic() + self._seconds
@@ -119,7 +119,7 @@ class Deadline(httpcore.NetworkBackend):
         """Raise each error as one of httpx that shows whether the service may have received the request.
 
         Raises:
-            httpx.LocalProtocolError: nothing was sent, and never can be.
+            httpx.LocalProtocolError: nothing was sent, and a retry cannot help.
             httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError: nothing was sent to the service.
             httpx.ReadError, httpx.ReadTimeout: something was sent.
         """
@@ -142,10 +142,10 @@ class Deadline(httpcore.NetworkBackend):
         Raises:
             httpcore.ReadTimeout: the deadline has passed.
         """
-        left = self._at - self.clock.monotonic()
-        if left <= 0:
+        remaining = self._at - self.clock.monotonic()
+        if remaining <= 0:
             raise httpcore.ReadTimeout("the whole request took too long")
-        return left if timeout is None else min(timeout, left)
+        return remaining if timeout is None else min(timeout, remaining)
 
     def connect_tcp(
         self,
@@ -161,7 +161,7 @@ class Deadline(httpcore.NetworkBackend):
 
 
 def _kind(error: Exception, *, is_sent: bool) -> type[httpx.TransportError]:
-    """Return the error of httpx for one of httpcore, or of what is beneath it; see `Deadline.classified_errors`."""
+    """Return the error of httpx for one of httpcore or of the layers below; see `Deadline.classified_errors`."""
     match error:
         case httpcore.ProxyError():
             return httpx.ProxyError
@@ -184,13 +184,14 @@ class _Stream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        left = self._deadline.within(timeout)
-        # A signal that comes just before the call of the system interrupts no wait: Python notices it after that call.
-        while left > GLANCE and current_thread() is main_thread():
+        remaining = self._deadline.within(timeout)
+        # A signal that arrives right before the system call does not interrupt it: Python would handle the signal only
+        # after the whole wait. Signals are handled by the main thread alone.
+        while remaining > GLANCE and current_thread() is main_thread():
             with suppress(httpcore.ReadTimeout):
                 return self._received(self._stream.read(max_bytes, GLANCE))
-            left = self._deadline.within(left - GLANCE)
-        return self._received(self._stream.read(max_bytes, left))
+            remaining = self._deadline.within(remaining - GLANCE)
+        return self._received(self._stream.read(max_bytes, remaining))
 
     def _received(self, received: bytes) -> bytes:
         self._deadline.moved(len(received))
@@ -294,12 +295,12 @@ class DirectTransport(httpx.BaseTransport):
         return _head(http_request.method, target, [*_credentials(self._proxy), *headers])
 
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
-        """Return the connection if it leads to the URL and is clean after its last answer, or else a new one."""
+        """Return the connection if it leads to the URL and its last response ended cleanly; else a new one."""
         again, origin = self._again, (url.raw_scheme, url.netloc)
         self._again = False
         if self._stream is not None:
             rested = self._deadline.clock.monotonic() - self._used
-            # A readable idle connection was closed by the service, or holds an answer that was not asked for.
+            # A readable idle connection was closed by the service, or has a response that belongs to no request.
             if not again or origin != self._origin or rested > IDLE or self._stream.get_extra_info("is_readable"):
                 self.close()
         if self._stream is None:
@@ -323,7 +324,7 @@ class DirectTransport(httpx.BaseTransport):
         return stream if tls is None else stream.start_tls(tls, host, timeout)
 
     def _tunnelled(self, stream: httpcore.NetworkStream, proxy: httpx.Proxy, url: httpx.URL) -> httpcore.NetworkStream:
-        """Let a proxy connect to the service; it learns the service's name, and nothing of the request."""
+        """Let a proxy connect to the service; the proxy sees the service's name, and nothing of the request."""
         reader = _ResponseReader()
         host = url.netloc if url.port else url.netloc + b":443"
         headers = [(b"Host", host), (b"Accept", b"*/*"), *_credentials(proxy)]
@@ -342,9 +343,9 @@ class DirectTransport(httpx.BaseTransport):
             self._deadline.sent = False
 
     def _send(self, stream: httpcore.NetworkStream, head: bytes, http_request: httpx.Request) -> bool:
-        """Send a request, and return whether the service has taken all of it.
+        """Send a request, and return whether the service has read all of it.
 
-        It may answer, and close, before it has read a body that it refuses.
+        The service may respond, and close, before it has read a body that it refuses.
         """
         timeout = self._deadline.read_timeout
         try:
@@ -352,16 +353,16 @@ class DirectTransport(httpx.BaseTransport):
                 stream.write(head + http_request.read(), timeout)
                 return True
             stream.write(head, timeout)
-            left = int(http_request.headers.get("content-length", 0))
+            unsent = int(http_request.headers.get("content-length", 0))
             for piece in _pieces(http_request):
-                left -= len(piece)
-                if left < 0:
+                unsent -= len(piece)
+                if unsent < 0:
                     break
                 stream.write(piece, timeout)
-        # The refusal is an answer worth reading: such as 413 for an archive that is too large.
+        # The response explains the refusal, such as 413 for an archive that is too large.
         except httpcore.WriteError:
             return False
-        if left:
+        if unsent:
             raise httpcore.LocalProtocolError("the file changed while it was being sent")
         return True
 
@@ -397,21 +398,21 @@ class DirectTransport(httpx.BaseTransport):
 
 
 class _Unasked(Exception):
-    """The begin of an answer that no request has asked for."""
+    """The begin of a response that belongs to no request."""
 
 
 class _ResponseReader:
-    """Reads the answers that arrive on one connection; the methods `on_...` are called by httptools.
+    """Reads the responses that arrive on one connection; the methods `on_...` are called by httptools.
 
     Attributes:
-        headed: whether the head has been read; interim answers do not count.
-        status: of the answer.
+        headed: whether the head has been read; interim responses do not count.
+        status: of the response.
         phrase: of its status.
         headers: as received.
         pieces: of the body; not yet taken.
-        ended: whether the answer is whole.
-        beyond: whether anything was received behind its end.
-        until_close: whether the end of the connection is the answer's end.
+        ended: whether the response is complete.
+        beyond: whether any byte was received after its end.
+        until_close: whether the response ends with the connection.
     """
 
     def __init__(self) -> None:
@@ -419,7 +420,7 @@ class _ResponseReader:
         self.begin()
 
     def begin(self) -> None:
-        """Expect another answer."""
+        """Expect another response."""
         self.headed = self.ended = self.beyond = self.until_close = self._lasts = False
         self._interim = self.status = 0
         self._version = ""
@@ -433,17 +434,18 @@ class _ResponseReader:
         return self.ended and self._lasts and not self.beyond
 
     def take(self) -> list[bytes]:
-        """Return the pieces of the body that have come since."""
+        """Return the pieces of the body that have arrived since the last call."""
         pieces, self.pieces = self.pieces, []
         return pieces
 
     def feed(self, received: bytes) -> None:
-        """Read what was received, which is not empty.
+        """Read received bytes, at least one.
 
-        httptools does not say where an answer ends. The last byte goes alone, and must be what ends it.
+        httptools does not show where a response ends. So the last byte is parsed alone, and must be the one that ends
+        it.
 
         Raises:
-            httpcore.RemoteProtocolError: it belongs to no answer.
+            httpcore.RemoteProtocolError: the bytes belong to no response.
         """
         try:
             self._parser.feed_data(received[:-1])
@@ -455,15 +457,15 @@ class _ResponseReader:
             self.beyond = True
 
     def check(self, received: bytes) -> None:
-        """Refuse an answer whose head leaves any doubt about where it begins and ends.
+        """Refuse a response whose head leaves a doubt about its begin or its end.
 
         Args:
-            received: what was received so far, from its first byte.
+            received: all bytes received so far, from the first byte of the response.
 
         Raises:
-            httpcore.RemoteProtocolError: it does.
+            httpcore.RemoteProtocolError: there is such a doubt.
         """
-        # httptools skips blank lines between answers, and in front of the first.
+        # httptools skips blank lines before and between responses.
         if not all(head.startswith(b"HTTP/1.") for head in received.split(b"\r\n\r\n", self._interim)):
             raise httpcore.RemoteProtocolError("the response does not begin with its status")
         if self.status < 200:
@@ -478,23 +480,23 @@ class _ResponseReader:
             self.until_close = not (lengths or codings)
 
     def on_message_begin(self) -> None:
-        """Begin an answer: the one that is expected, or behind an interim one."""
+        """Begin a response: the expected one, or one after an interim response."""
         if self.ended:
             raise _Unasked
         self.phrase = b""
         self.headers = []
 
     def on_status(self, fragment: bytes) -> None:
-        """Take a part of the phrase."""
+        """Take a part of the status phrase."""
         self.phrase += fragment
 
     def on_header(self, header_name: bytes, header_value: bytes) -> None:
-        """Take a header; those behind the body count for nothing."""
+        """Take a header; trailers after the body are ignored."""
         if not self.headed:
             self.headers.append((header_name, header_value))
 
     def on_headers_complete(self) -> None:
-        """Take the status, if it is not interim."""
+        """Take the status, if the response is not interim."""
         self.status = self._parser.get_status_code()
         if 100 <= self.status < 200 and self.status != 101:
             self._interim += 1
@@ -508,14 +510,14 @@ class _ResponseReader:
         self.pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        """End the answer, if it is not interim."""
+        """End the response, if it is not interim."""
         self.ended = self.headed
 
 
 class SocksTransport(httpx.BaseTransport):
-    """Connections through a SOCKS proxy, by httpcore's pool, which may believe what nobody asked for.
+    """Connections through a SOCKS proxy, by httpcore's pool.
 
-    So that it never does, each connection is used once.
+    The pool does not detect a response that belongs to no request, so each connection is used once.
     """
 
     def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy, deadline: Deadline) -> None:

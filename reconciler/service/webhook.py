@@ -1,7 +1,7 @@
-"""One message to a webhook, such as that of Slack, Mattermost or Teams.
+"""One message to a webhook, such as that of Slack, Mattermost or Teams. See `Webhook`.
 
-Whoever knows the webhook's URL may post there: it is a secret, and no message or error has more of it than the host. No
-token of ours is sent, no redirect is followed, and nothing is sent twice.
+Everyone who knows the URL of a webhook may post to it: it is a secret, and messages and errors show only its host. The
+token is not sent, no redirect is followed, and no message is sent twice.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from reconciler.service.responses import plain
 from reconciler.service.single_request import ask_once
 
 POLICY = replace(DEFAULT_POLICY, connect_timeout=5, read_timeout=10, total_timeout=15, largest_response=2**20)
-"""A chat that does not answer holds up no run."""
+"""Short timeouts: a chat that does not answer must not delay the run."""
 
 HEADERS = {"User-Agent": f"reconciler/{__version__}", "Content-Type": "application/json"}
 
@@ -48,7 +48,7 @@ class Webhook:
         """Post a message.
 
         Raises:
-            ServiceError: it was not accepted, or that is unknown; names the host and no more of the URL.
+            ServiceError: the message was not accepted, or that is unknown; the error shows only the host of the URL.
         """
         response = ask_once("POST", self._url, HEADERS, self._tls, name=self.host, body={"text": text}, policy=POLICY)
         if not 200 <= response.status < 300:

@@ -51,7 +51,7 @@ def listed(plan: Plan) -> list[str]:
         bodies = [f"{request} {dict(request.body or {})}" for request in change.requests]
         lines.append(f"{sign} {change.address.title} {change.address.name}: {'; '.join(bodies)}")
     lines += [f"! {each.address.title} {each.address.name} {each.field}: {each.reason}" for each in plan.problems]
-    return lines + [f"? {each.address.title} {each.address.name}" for each in plan.said("unmanaged")]
+    return lines + [f"? {each.address.title} {each.address.name}" for each in plan.findings_of("unmanaged")]
 
 
 def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, **ids: int | Obstacle) -> list[str]:

@@ -412,7 +412,7 @@ def test_the_rule_about_test_coverage_is_left_alone(engine: EngineDriver) -> Non
     coverage = {"name": "Coverage-Check", "rule_type": "report_approver", "report_type": "code_coverage"}
     service(engine, {"id": 7, **coverage, "users": ["Eve"]})
     plan = engine.plan(rules({}, prune=True))
-    assert (list(plan.changes), list(plan.said("unmanaged"))) == ([], [])
+    assert (list(plan.changes), list(plan.findings_of("unmanaged"))) == ([], [])
 
 
 def test_groups_that_the_token_cannot_see_stay(engine: EngineDriver) -> None:

@@ -135,7 +135,7 @@ def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDri
     put(engine, rule("acme/api/b", push="owner"), rule("acme/api/a", push="owner"))
     before = engine.sandbox.state()
     value = wanted({"acme/api/b": {PUSH: "owner"}})
-    assert [each.address.name for each in engine.plan(value).said("unmanaged")] == ["acme/api/a"]
+    assert [each.address.name for each in engine.plan(value).findings_of("unmanaged")] == ["acme/api/a"]
     assert engine.step(value) == []
     assert engine.sandbox.state() == before
 

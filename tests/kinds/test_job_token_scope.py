@@ -115,7 +115,7 @@ def test_only_the_lists_that_are_declared_are_pruned(engine: EngineDriver) -> No
 def test_entries_that_no_manifest_mentions_are_reported_and_not_touched(engine: EngineDriver) -> None:
     put(engine, projects=[101, 102], groups=[10, 11])
     value = wanted({"projects": [102], "groups": ["acme"]})
-    assert [each.address.name for each in engine.plan(value).said("unmanaged")] == ["acme/lib", "acme/tools"]
+    assert [each.address.name for each in engine.plan(value).findings_of("unmanaged")] == ["acme/lib", "acme/tools"]
     assert engine.step(value) == []
 
 
@@ -170,7 +170,7 @@ def test_the_project_itself_is_never_added_nor_removed(engine: EngineDriver, tar
     put(engine, projects=[100])
     assert engine.step(wanted({"projects": [itself]}, target, prune=True)) == []
     assert engine.step(wanted({"projects": []}, target, prune=True)) == []
-    assert list(engine.plan(wanted({"projects": []}, target)).said("unmanaged")) == []
+    assert list(engine.plan(wanted({"projects": []}, target)).findings_of("unmanaged")) == []
     assert kept(engine)[1] == [100]
 
 

@@ -103,7 +103,7 @@ def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDri
     put(engine, {"title": "b"}, {"title": "a"}, {"title": "1.0"})
     before = engine.sandbox.state()
     wanted = section("milestones", {"1.0": {}})
-    assert [each.address.name for each in engine.plan(wanted).said("unmanaged")] == ["a", "b"]
+    assert [each.address.name for each in engine.plan(wanted).findings_of("unmanaged")] == ["a", "b"]
     assert engine.step(wanted) == []
     assert engine.sandbox.state() == before
 
@@ -219,7 +219,7 @@ def test_more_than_a_page_of_milestones_is_read_page_by_page(engine: EngineDrive
 
 def test_exactly_one_page_of_milestones_takes_one_read(engine: EngineDriver) -> None:
     put(engine, *({"title": f"m{number:03}"} for number in range(100)))
-    assert len(list(engine.plan(section("milestones", {})).said("unmanaged"))) == 100
+    assert len(list(engine.plan(section("milestones", {})).findings_of("unmanaged"))) == 100
     assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
 
 
@@ -236,7 +236,7 @@ def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineD
         f" 1.0: {group} {reason}",
         f"2.0: {group} {reason}",
     ]
-    assert [(target.sections, target.said("unmanaged")) for target in plan.targets] == [({"milestones": 2}, ())]
+    assert [(target.sections, target.findings_of("unmanaged")) for target in plan.targets] == [({"milestones": 2}, ())]
     engine.apply(plan)
     assert engine.writes() == [f'POST {URL} {{"title": "1.1"}}', f"DELETE {URL}/4"]
 

@@ -71,7 +71,7 @@ def test_the_life_of_a_groups_milestone(engine: EngineDriver) -> None:
     wanted = of_acme({"1.0": {"due_date": "2026-02-01", "state": "closed", "promote": True}, "new": {}})
     plan = engine.plan(wanted)
     assert engine.requests() == [LIST]
-    assert [each.address.name for each in plan.said("unmanaged")] == ["old", "own"]
+    assert [each.address.name for each in plan.findings_of("unmanaged")] == ["old", "own"]
     assert engine.step(wanted) == [
         f'POST {URL} {{"title": "1.0", "due_date": "2026-02-01"}}',
         f'PUT {URL}/10 {{"state_event": "close"}}',
@@ -227,7 +227,7 @@ def test_an_exception_holds_a_promotion_back(engine: EngineDriver) -> None:
     state = DesiredState((DesiredTarget(ACME, (wanted,), exceptions=excepted),), "digest")
     plan = draw_plan(state, engine.client, KINDS)
     assert list(plan.changes) == []
-    assert [(each.address.name, each.data["action"]) for each in plan.said("excepted")] == [
+    assert [(each.address.name, each.data["action"]) for each in plan.findings_of("excepted")] == [
         ("1.0", "update"),
         ("2.0", "update"),
     ]

@@ -188,7 +188,7 @@ def test_a_token_that_expires_after_the_plan_is_deleted_and_cannot_be_renamed(en
 def test_tokens_without_a_description_are_not_managed_and_can_be_pruned(engine: EngineDriver) -> None:
     put(engine, token(None, id=1), token("", id=2), token("nightly", id=3))
     value = wanted({"nightly": {}})
-    assert [each.address.name for each in engine.plan(value).said("unmanaged")] == ["", ""]
+    assert [each.address.name for each in engine.plan(value).findings_of("unmanaged")] == ["", ""]
     assert engine.step(value) == []
     assert kept(engine) == [(1, None), (2, ""), (3, "nightly")]
     assert engine.step(wanted({"nightly": {}}, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]

@@ -683,7 +683,7 @@ def test_no_string_breaks_out(text: str) -> None:
 @given(saved_plans())
 def test_every_change_is_in_the_page(saved: RunDocument) -> None:
     plan = tree(saved)
-    number = sum(1 for each in (plan.changes, plan.problems, plan.said("excepted")) for _ in each)
+    number = sum(1 for each in (plan.changes, plan.problems, plan.findings_of("excepted")) for _ in each)
     for style in (EACH, Style()):
         cards = [
             each

@@ -92,9 +92,9 @@ class TargetRun:
         """
         known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=dict(self._found), items=tuple(chain.from_iterable(self._items.values())))
-        rest = plan.changes[len(known) :]
-        known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in rest[:1]]
-        known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in rest[1:]]
+        pending = plan.changes[len(known) :]
+        known += [Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True) for change in pending[:1]]
+        known += [Outcome(change, Status.SKIPPED, RUN_ENDED) for change in pending[1:]]
         return plan.with_outcomes(known)
 
     @property
@@ -143,7 +143,7 @@ class TargetRun:
                 # Noted before the requests: a run that is cut off within them reports the change as unconfirmed.
                 unknown = Outcome(change, Status.FAILED, RESULT_UNKNOWN, unconfirmed=True)
                 self.attempts[place] = Attempt(unknown, attempt.made)
-                self.attempts[place] = self.sender.send_rest(attempt)
+                self.attempts[place] = self.sender.send_postponed(attempt)
             self._count(place)
         return places
 
@@ -249,6 +249,7 @@ class Application:
 
     def _carry_out(self, stage: Sequence[TargetPlan]) -> None:
         """Apply one stage: creations, then declared sections, then targets that an import fills."""
+        # First of all: an archive leaves out each subgroup or milestone whose name it finds in the group.
         self.imports.arrive({target.arriving for target in stage} - {""})
         # A subgroup and a project take the ID of the group that the wave before has created.
         for wave in waves(target for target in stage if target.creation):

@@ -61,20 +61,21 @@ class CreateOnce(Generic[Item, Found]):
         Raises:
             ServiceError: it was not created; ambiguous if it may have been.
         """
-        left, is_in_doubt = self.tries, False
+        tries_left, is_in_doubt = self.tries, False
         while True:
             try:
                 return self.send()
             except ServiceError as error:
                 is_in_doubt = is_in_doubt or error.ambiguous
+                # Does not count as a try: the request was certainly not carried out.
                 if not is_in_doubt and self.waits(error):
                     continue
                 # Looked up before anything is sent again: a lost response does not say whether the object exists.
                 existing = self.find(error, is_in_doubt)
                 if existing is not None:
                     return self.adopt(existing, is_in_doubt)
-                left -= 1
-                if not (error.ambiguous and left):
+                tries_left -= 1
+                if not (error.ambiguous and tries_left):
                     # The last try alone may be a certain refusal; an earlier one may still have created the object.
                     error.ambiguous = is_in_doubt
                     raise
@@ -273,6 +274,7 @@ class ObjectCreation:
             for request in self._references_replaced(change, first, made.id):
                 with suppress(NotFound):  # the other run has deleted it again
                     self.service.send(request)
+            # Sent once: with the elder object gone, the same path leads to this run's object.
             self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}", once=True))
         except (LookupError, ServiceError) as error:
             return f"{reason}is still there, because the other could not be deleted: {error}"

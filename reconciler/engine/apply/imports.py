@@ -28,6 +28,7 @@ LOG = logging.getLogger(__name__)
 LISTS = ("descendant_groups", "labels?include_ancestor_groups=false&include_descendant_groups=true")
 """Lists of a group and its subgroups that an archive fills, besides the lists of kinds."""
 
+# A job of the service unpacks the archive: until it has run, the group looks as empty as one from an empty archive.
 EMPTY_LOOKS = 5
 """The number of looks at an empty group after which its archive counts as empty."""
 
@@ -65,6 +66,7 @@ class Imports:
                 return
         with self._lock:
             self._full |= set(creation.sources)
+            # Several threads create targets: the message is logged once.
             are_rounds_logged, self._are_rounds_logged = self._are_rounds_logged, True
         if not are_rounds_logged:
             LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
@@ -177,6 +179,7 @@ class Imports:
 
         def count(path: str) -> int | None:
             try:
+                # All pages are read: above 10,000 entries, no header has the length (deployed behaviour, section 7.3).
                 return len(self.service.pages(f"{group.url}{path}"))
             except ServiceError:
                 return None
@@ -252,13 +255,13 @@ def pauses(service: Service, request: str, seconds: float, *, longest: float, wa
     Raises:
         Stopped: the run was ended.
     """
-    left = wait
-    while left > 0:
-        pause = min(seconds, left)
+    remaining = wait
+    while remaining > 0:
+        pause = min(seconds, remaining)
         service.pause(request, pause)
-        left -= pause
+        remaining -= pause
         seconds = min(2 * seconds, longest)
-        yield wait - left
+        yield wait - remaining
 
 
 def in_words(seconds: float) -> str:

@@ -113,11 +113,11 @@ class Interrupted:
 
     def __str__(self) -> str:
         """Return a summary in one sentence."""
-        left = f"{counted(len(self.unconfirmed), 'write')} left unconfirmed."
+        unconfirmed = f"{counted(len(self.unconfirmed), 'write')} left unconfirmed."
         if self.began_at is None:
-            return f"Earlier runs with this journal: {left}"
+            return f"Earlier runs with this journal: {unconfirmed}"
         done = f"{counted(self.done, 'write')} certainly succeeded"
-        return f"The run that began at {self.began_at} was cut off: {done}, {left}"
+        return f"The run that began at {self.began_at} was cut off: {done}, {unconfirmed}"
 
 
 class Journal:

@@ -48,6 +48,8 @@ LOG = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
+# The creator sees a new target at once; any other token gets 404 until a job of GitLab has run (deployed behaviour,
+# section g 16).
 VISIBLE_AFTER = (0.5, 1, 2, 4, 8, 15)
 """Seconds between looks for a new target, which may not be visible at once."""
 
@@ -287,6 +289,7 @@ class CreationRequest:
         (request,) = change.requests
         body = request.body or {}
         number = body.get("parent_id", body.get("namespace_id"))
+        # A saved plan may be old or edited: the ID in it must be that of the declared group.
         if self.options.recheck and isinstance(number, int):
             path = str(namespace_of(self.target).ref)
             known: Json = self.targets.numbers.of(Reference(Level.GROUP, path.casefold()), self.service)
@@ -365,6 +368,7 @@ class CreationRequest:
         Raises:
             ServiceError: it is unknown whether the target exists.
         """
+        # GitLab refuses a taken path with 400, as any invalid request: only a look shows whether the target exists.
         if not is_in_doubt and not isinstance(lost, Refused):
             return None
         try:
@@ -436,6 +440,7 @@ def _shown(answer: Json) -> LiveTarget | None:
     fields = answer if isinstance(answer, dict) else {}
     number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
     if type(number) is int and isinstance(path, str):
+        # The response to an import begins the path with a slash (deployed behaviour, section f 7).
         return LiveTarget(number, path.strip("/"), fields.get("visibility"))
     return None
 

@@ -29,6 +29,8 @@ TAKEN_MESSAGE = "has already been taken"
 FULL_MESSAGE = "Maximum number of"
 """A part of the message that refuses a creation because the limit is reached."""
 
+# Most refusals are 400 or 422, and only the text tells them apart (GitLab 18.9). The first part that a message contains
+# counts.
 REMEDIES = {
     "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
     "has already been taken": "another user, group or project has this path or name: choose another",
@@ -55,6 +57,8 @@ BY_STATUS = {
 }
 """The remedy for each status, where the message is unknown."""
 
+# GitLab prints a Ruby hash: `Failed to save group {:path=>["has already been taken"]}` (deployed behaviour, section g
+# 7).
 _TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
 
 

@@ -29,6 +29,7 @@ from reconciler.model.resource import Resource
 from reconciler.model.state import LiveState, Section, Unreadable
 from reconciler.model.targets import Target
 
+# 409 is a lock of GitLab on the project, 503 its maintenance mode (deployed behaviour, sections 7.2).
 MAY_PASS = frozenset({408, 409, 425, 429, 503})
 """The statuses of requests that were not carried out, and may be later."""
 
@@ -95,7 +96,7 @@ class Sender:
         status = Status.FAILED if is_begun else Status.SKIPPED
         return Attempt(Outcome(change, status, RUN_ENDED, unconfirmed=is_begun), attempt.made, waits=True)
 
-    def send_rest(self, attempt: Attempt) -> Attempt:
+    def send_postponed(self, attempt: Attempt) -> Attempt:
         """Send the requests of a change that were postponed."""
         change = attempt.outcome.change
         return self._sent(change, len(change.requests) - deleting_requests(change), len(change.requests), attempt.made)
@@ -158,14 +159,14 @@ class Sender:
 
         After a transient refusal, the object is looked up before the request is sent again.
         """
-        left = MAX_CREATE_ATTEMPTS
+        tries_left = MAX_CREATE_ATTEMPTS
         while True:
-            left -= 1
+            tries_left -= 1
             try:
                 self.service.send(request)
             except ServiceError as error:
                 # After a lost response, the path may lead to the next object by now.
-                if error.ambiguous or error.status not in MAY_PASS or not left:
+                if error.ambiguous or error.status not in MAY_PASS or not tries_left:
                     raise
                 objects = self.reader.again([change])[change.address.section, change.address.part]
                 if isinstance(objects, Unreadable):

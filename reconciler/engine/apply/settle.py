@@ -110,6 +110,7 @@ def still_planned(attempts: Sequence[Attempt], reread_parts: Reread, target_read
     )
 
 
+# Users are deleted by a job: until it has run, the list still has the account (deployed behaviour, section a 12).
 def _fades(attempt: Attempt, kinds: Kinds) -> bool:
     change = attempt.outcome.change
     part = kinds[change.address.section].part(change.address.part)

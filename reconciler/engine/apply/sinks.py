@@ -153,6 +153,7 @@ class TokenCommand:
             done = subprocess.run(
                 self._words,
                 input=f"{token_line(address, token_value)}\n".encode(),
+                # A command that echoes its input would print the token into the log of a job.
                 stdout=subprocess.DEVNULL,
                 env=inherited(self._tokens),
                 timeout=self._seconds,

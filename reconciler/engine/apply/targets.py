@@ -95,8 +95,8 @@ class Targets:
 
     def not_attempted(self, target: Target) -> NotAttempted | None:
         """Return the reason to attempt nothing in a target: it, or a group above, was not created. None without one."""
-        fates = (self[needed].not_attempted for needed in [target, *parent_groups(target)])
-        return next((not_attempted for not_attempted in fates if not_attempted is not None), None)
+        reasons = (self[needed].not_attempted for needed in [target, *parent_groups(target)])
+        return next((not_attempted for not_attempted in reasons if not_attempted is not None), None)
 
     def is_in_archive(self, target: Target) -> bool:
         """Return whether an archive has arrived, or may have, in a group above a target."""

@@ -1,7 +1,7 @@
 """The effect of each change on protection: whether it loosens, tightens, or both. Pure; begin with `with_effects`.
 
-A field says which of two values is stricter, and a kind whether an object that is there protects. Where several rules
-hold for one name, what they allow together is compared, before the plan and after it.
+The model of a field says which of two values is stricter, and a kind says whether the existence of an object protects.
+Where several rules hold for one name, their combined effect is compared, before and after the plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,18 +37,18 @@ EFFECTS: Mapping[Strictness, Effects] = {
     Strictness.LOOSER: LOOSENS,
     Strictness.INCOMPARABLE: LOOSENS | TIGHTENS,
 }
-"""By how the later value compares with the earlier one, the effect of the change."""
+"""The effect of a change, by the strictness of the later value compared with the earlier one."""
 
 REVERSED: Mapping[Strictness, Effects] = {
     Strictness.STRICTER: LOOSENS,
     Strictness.EQUAL: NO_EFFECT,
     Strictness.LOOSER: TIGHTENS,
 }
-"""By how a target with an object compares with one without it, the effect of deleting it."""
+"""The effect of a deletion, by the strictness of a target with the object compared with one without it."""
 
 
 def with_effects(plan: Plan, live: LiveState, kinds: Kinds) -> Plan:
-    """Return a plan in which each change says its effect, given the live objects."""
+    """Return a plan in which each change has its effect, given the live objects."""
     return replace(plan, targets=tuple(_with_effects(target, live, kinds) for target in plan.targets))
 
 
@@ -97,14 +97,14 @@ def _effects(change: Change, kind: Kind, rules: "RulesTogether | None") -> Effec
         case Delete():
             return NO_EFFECT if _does_nothing(part, change.before) else REVERSED[kind.presence(part)]
     directions, before, after = part.model.directions, _before(change), _after(change)
-    # of what does not exist yet, no value before is known
+    # the settings of a target that does not exist yet have no values before
     alone = (directions.keys() & before.keys()) - (rules.in_effect.fields if rules else frozenset())
     own = (EFFECTS[compare_field(directions, name, after, before)] for name in alone)
     return NO_EFFECT.union(rules.effects(change) if rules else NO_EFFECT, *own)
 
 
 def _does_nothing(part: Part, fields: Fields) -> bool:
-    """Return whether an object is as if it were not there: each field that protects something means everybody."""
+    """Return whether an object has no effect: each field that protects something allows everybody."""
     directions = part.model.directions
     return bool(directions) and all(direction.value(name, fields) is None for name, direction in directions.items())
 
@@ -117,7 +117,7 @@ def _effects_of_flaw(change: Update, part: Collection, record: LiveRecord | None
 
 
 def _before(change: Update) -> Fields:
-    """Return all fields of an object before an update, with the spellings that the update has."""
+    """Return all fields of an object before an update, spelled as in the update."""
     return {**change.read.fields, **change.before}
 
 
@@ -127,15 +127,15 @@ def _after(change: Update) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class RulesTogether:
-    """The rules of a section of a target that hold together, with those of the groups above.
+    """The rules of a section of a target that are combined, with those of the groups above.
 
     Attributes:
         part: their collection.
-        in_effect: how they hold together.
+        in_effect: the way in which they are combined.
         numbers: the IDs of the users, groups and keys that they name.
-        unable: entries of users, groups and keys, by ID, that are known to count for nothing.
-        before: the rules before the plan; a renamed one by its new name, since a rename means nothing.
-        after: the rules after it.
+        unable: entries of users, groups and keys, by ID, that are known to have no effect.
+        before: the rules before the plan; a renamed one by its new name, since a rename alone changes no protection.
+        after: the rules after the plan.
     """
 
     part: Collection
@@ -146,7 +146,7 @@ class RulesTogether:
     after: Sequence[PatternRule]
 
     def effects(self, change: Change) -> Effects:
-        """Return the effect of a change on what holds for its name, and for each rule's name that its name matches."""
+        """Return the effect of a change on the combined rules for its name, and for each name that its name matches."""
         name = str(change.address.name)
         by_itself = self._by_itself(change)
         effects = NO_EFFECT
@@ -157,7 +157,7 @@ class RulesTogether:
         return effects
 
     def with_names(self, fields: Fields) -> Fields:
-        """Return fields with the names of the users, groups and keys in their lists, as far as they are known."""
+        """Return fields in which the known users, groups and keys have names instead of IDs."""
         names: dict[tuple[str, str | int], str | int] = {
             (who, number): name for (who, name), number in self.numbers.items()
         }
@@ -165,13 +165,13 @@ class RulesTogether:
         return {**fields, **{field: by_number(fields[field], names) for field in lists}}
 
     def without_unable(self, rule: PatternRule) -> PatternRule:
-        """Return a rule without the entries that are known to count for nothing."""
+        """Return a rule without the entries that are known to have no effect."""
         lists = {name: value for name, value in rule.fields.items() if isinstance(value, list)}
         able = {name: [entry for entry in value if entry not in self.unable] for name, value in lists.items()}
         return replace(rule, fields={**rule.fields, **able})
 
     def _by_itself(self, change: Change) -> Mapping[str, Effects]:
-        """Return the effects that a change can have: what another change does is not its own."""
+        """Return the effects that a change has by itself, so that it is not blamed for those of another change."""
         if not isinstance(change, Update):
             return dict.fromkeys(self.in_effect.fields, LOOSENS | TIGHTENS)
         spelt = (spelt_rule(self.part, "", fields, self.numbers) for fields in (_after(change), _before(change)))
@@ -183,7 +183,7 @@ class RulesTogether:
 
 
 def rules_together(kind: Kind, target: Target, live: LiveState, changes: Sequence[Change]) -> RulesTogether | None:
-    """Return the rules of a section that hold together; None where each one holds by itself."""
+    """Return the combined rules of a section; None for a kind whose rules hold one by one."""
     if kind.in_effect is None:
         return None
     part = cast("Collection", kind.parts[0])
@@ -216,12 +216,12 @@ def _key(number: int | None, record_names: Sequence[Key]) -> tuple[Key | None, i
 
 
 def _defaults(part: Part) -> Fields:
-    """Return the fields that a new object has where its creation does not say them."""
+    """Return the default values of the fields of a new object."""
     return part.model.model_construct().model_dump(mode="json")
 
 
 def spelt_rule(part: Collection, name: Key, fields: Fields, numbers: Numbers) -> PatternRule:
-    """Return a rule with the numbers of those whom it names, as far as they are known."""
+    """Return a rule in which the known users, groups and keys have IDs."""
     return PatternRule(
         str(name), {**fields} | {field: by_number(fields.get(field), numbers) for field in part.relations.entries}
     )

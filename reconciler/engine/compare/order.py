@@ -14,9 +14,8 @@ def arranged(
     by_name = {name: wanted[name] for name in sorted(wanted, key=_numbers_last)}
     if collection.names.arrange:
         return collection.names.arrange(by_name, live)
-    if (
-        collection.names.leads_to
-    ):  # what has a longer name may be found by a shorter one, and then not the other way round
+    # A request by a short name may reach an object with a longer one: the shorter name is created first.
+    if collection.names.leads_to:
         return {name: by_name[name] for name in sorted(by_name, key=lambda name: len(str(name)))}
     if not collection.relations.refers:
         return by_name

@@ -190,11 +190,11 @@ def plan_section(
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     steps = [*unread.values(), *steps]
-    said = (step for step in steps if isinstance(step, Finding))
+    findings = (step for step in steps if isinstance(step, Finding))
     return TargetPlan(
         section.target,
         {section.kind: count},
-        items=(*in_order_of_actions(steps), *said),
+        items=(*in_order_of_actions(steps), *findings),
         lookups=frozenset(step for step in steps if isinstance(step, Lookup)),
     )
 

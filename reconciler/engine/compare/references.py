@@ -203,9 +203,9 @@ def ids_in(
     unanswered: list[Unanswered] = []
     remarks: list[str] = []
     for field, listed in at.part.entries_of(wanted):
-        there = set() if anew else {key for row in shown.get(field, ()) for key in row.spellings}
+        own_entries = set() if anew else {key for row in shown.get(field, ()) for key in row.spellings}
         for subject in listed:
-            if isinstance(subject, str) or subject.identity in there:
+            if isinstance(subject, str) or subject.identity in own_entries:
                 continue
             who, called = subject.identity
             number = _number(at, who, called, called if isinstance(called, int) else numbers.get((who, called)))

@@ -20,6 +20,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.resource import Item
 from reconciler.model.targets import Address, Key
 
+# Short names, such as those of levels, differ in one letter by chance.
 MIN_NAME_LENGTH = 4
 """The fewest letters and digits of names that count as similar if one character differs."""
 
@@ -185,7 +186,7 @@ def _one_to_one(former_signs: Sequence[Signs], new_signs: Sequence[Signs]) -> It
                 for sign in signs_of[strength]():
                     by_sign.setdefault(sign, (set(), set()))[side].add(position)
         to_new = _candidates(by_sign.values())
-        to_old = _candidates((others, those) for those, others in by_sign.values())
+        to_old = _candidates((new, old) for old, new in by_sign.values())
         for one, (other, *more) in to_new.items():
             if not more and to_old[other] == {one}:
                 del went[one], came[other]

@@ -32,11 +32,11 @@ TOGETHER = "groups"
 
 @dataclass(frozen=True, slots=True)
 class RunSelection:
-    """The part of the manifests that a run is about; nothing given means everything.
+    """The part of the manifests that a run is about; by default, everything.
 
     Attributes:
         targets: globs on paths or numeric IDs, as manifests or the service name them; `user` for the user.
-        excluded: the same, of targets that are left out.
+        excluded: globs on the targets that are left out.
         labels: all of these `key=value` pairs must be among a target's labels.
         sections: names of sections.
         only: targets and sections; None for all.
@@ -53,8 +53,8 @@ def select(desired: DesiredState, selection: RunSelection, *, partly: bool = Fal
     """Return the selected part of the desired state; its digest is that of the whole state.
 
     Raises:
-        NothingSelected: a glob or a label matches nobody, or no target matches all that is given, which is never what
-            was meant. A state that is there only `partly`, and what alone is planned again, may lack what is selected.
+        NothingSelected: a glob or a label matches no target, or no target matches all of them: mostly a mistake. It is
+            not raised for an incomplete state (`partly`), or for a retry (`RunSelection.only`).
         UsageError: no target declares a section that is selected.
     """
     targets = tuple(_selected(desired.targets, selection))
@@ -181,8 +181,9 @@ def read_shard(text: str) -> Shard:
 def share(desired: DesiredState, declared_state: DesiredState, shard: Shard, kinds: Kinds) -> DesiredState:
     """Return a shard of the desired state.
 
-    A project whose settings depend on those of a group in the manifests is in the shard of that group. So is what is
-    created, if it does not exist, below a group that is: the manifests alone decide, whatever exists by now.
+    A project whose settings depend on those of a declared group is in the shard of that group; so is a target with
+    `create` below a group with `create`. Only the manifests decide, not which targets exist by now: all shards must
+    divide alike.
 
     Args:
         desired: the state to divide.
@@ -263,7 +264,7 @@ def add_missing(
         selection: the other selection of the run; addresses outside of it are no problem.
     """
     planned = {(target.target, section) for target in plan.targets for section in target.sections}
-    unmanaged = {finding.address for finding in plan.said("unmanaged")}
+    unmanaged = {finding.address for finding in plan.findings_of("unmanaged")}
     missing: dict[Target, list[Finding]] = {}
     for address in sorted(
         addresses, key=lambda address: (address.target.order, address.section, address.part, str(address.name))
@@ -387,4 +388,5 @@ def _topmost(own_ref: Key | None, groups: Collection[str]) -> str | None:
 
 def _number(home: str, total: int) -> int:
     """Return the number of the shard of a home: the one with the highest hash (rendezvous hashing)."""
+    # Not `hash()`, which differs from process to process: all shards must divide alike.
     return max(range(1, total + 1), key=lambda number: blake2b(f"{number} {home}".encode(), digest_size=8).digest())

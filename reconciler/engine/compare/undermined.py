@@ -1,4 +1,4 @@
-"""Declared rules that do not hold as they say, since what several rules of one name allow holds together. Pure."""
+"""Findings about declared rules that protect less than they say, since rules for one name are combined. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from reconciler.model.targets import Address, Key, Level
 
 
 def with_undermined(plan: Plan, desired: DesiredState, live: LiveState, kinds: Kinds) -> Plan:
-    """Return a plan with a finding for each declared rule that others undermine, and for each that lets nobody in."""
+    """Return a plan with a finding for each declared rule that others undermine, and for each that allows nobody."""
     planned = {target.target: target for target in plan.targets}
     return plan.with_findings(
         finding

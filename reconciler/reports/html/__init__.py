@@ -1,7 +1,7 @@
-"""The decision page: one HTML file that loads nothing and runs no script but its own.
+"""The decision page: an HTML file that loads nothing and runs no script but its own.
 
-Begin with `plan` and `report`. Verdict, notes and numbers are HTML; the cards are JSON, from which `page.js` builds
-the visible ones.
+Begin with `plan` and `report`. Verdict, notes and numbers are HTML; the cards are JSON, from which `page.js` builds the
+visible cards.
 """
 
 from collections import Counter

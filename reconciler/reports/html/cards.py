@@ -102,7 +102,7 @@ UNFINISHED_CARDS = (
     CardKind("skipped", "\u00bb", "Skipped", STATE_AFTER[Status.SKIPPED]),
 )
 PROBLEM_CARD = CardKind("problem", "!", "Problems", State.PROBLEM)
-LEFT_ALONE_CARDS = (
+UNCHANGED_CARDS = (
     CardKind("unmanaged", "?", "Unmanaged", State.UNMANAGED),
     CardKind("excepted", "=", "Excepted", State.EXCEPTED),
     CardKind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
@@ -118,13 +118,13 @@ PLAN_CARDS = (
     CardKind("update", "~", "Updates", State.CHANGES),
     OTHER_CHANGE_CARD,
     RESTORED_CARD,
-    *LEFT_ALONE_CARDS,
+    *UNCHANGED_CARDS,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision.
+    """A decision.
 
     Attributes:
         kind: the name of its kind.
@@ -135,7 +135,7 @@ class Decision:
         remedy: the fix of a problem.
         fields: the values, if they are the same for all entries.
         losses: the losses of a deletion, a clause each.
-        place: the place in the manifests that causes all entries; empty if there are several.
+        place: the line of the manifests that causes all entries; empty if there are several lines.
         groups: the groups of equal changes, if there are several.
     """
 
@@ -188,7 +188,7 @@ def _part_cards(document_part: DocumentPart, min_targets: float, object_counts: 
 
 
 def _kind_of(card: Decision) -> str:
-    """Return the kind of a card; that of planned changes which loosen protection is their own."""
+    """Return the kind of a card; planned changes that loosen protection have a kind of their own."""
     first = card.entries[0]
     return LOOSENING_CARD.name if isinstance(first, Create | Update | Delete) and loosens(first) else card.kind
 
@@ -212,8 +212,8 @@ def kinds_of_plan(document: RunDocument) -> tuple[CardKind, ...]:
 def kinds_of_report(document: RunDocument) -> tuple[CardKind, ...]:
     """Return the kinds of a report's cards in their order; after an interruption, done changes come first."""
     if is_interrupted(document):
-        return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *LEFT_ALONE_CARDS
-    return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *LEFT_ALONE_CARDS
+        return *DONE_CARDS, *UNFINISHED_CARDS, PROBLEM_CARD, *UNCHANGED_CARDS
+    return *UNFINISHED_CARDS, PROBLEM_CARD, *DONE_CARDS, *UNCHANGED_CARDS
 
 
 def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
@@ -257,9 +257,9 @@ def data(cards: Iterable[Decision], links: Links) -> dict[str, Any]:
 
 
 def _change_cards(document_part: DocumentPart, min_targets: float, object_counts: ObjectCounts) -> Iterator[Decision]:
-    """Yield the cards of changes, planned or done: one for each place in the manifests that causes several.
+    """Yield the cards of changes, planned or done: one card for each line of the manifests that causes several changes.
 
-    A place has a card if it causes changes of more than one target; other changes have a card for each group.
+    A line has a card if it causes changes of more than one target; other changes have a card for each group.
     """
     if min_targets == inf:
         yield from map(_change_card, _groups(document_part, min_targets, "change"))
@@ -285,11 +285,11 @@ def _change_cards(document_part: DocumentPart, min_targets: float, object_counts
 
 
 def _card_of_place(decisions: Sequence[Decision], place_text: str, object_counts: ObjectCounts) -> Decision:
-    """Return the card of all changes that one place in the manifests causes, or of equal changes.
+    """Return the card of all changes that one line of the manifests causes, or of equal changes.
 
     Args:
         decisions: the cards of equal changes.
-        place_text: the place in the manifests that causes all of them; empty if there are several.
+        place_text: the line of the manifests that causes all of them; empty if there are several lines.
         object_counts: the number of objects of each section.
     """
     first = decisions[0]
@@ -433,7 +433,10 @@ class _Rows:
         self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
 
     def of(self, card: Decision) -> list[list[int]]:
-        """Return the rows of a card, one for each entry; if it has several groups, they end with the group's number."""
+        """Return the rows of a card, one for each entry.
+
+        On a card of several groups, a row ends with the number of its group.
+        """
         if card.groups:
             return [
                 [*row, number]

@@ -1,4 +1,7 @@
-"""An HTML document of its own: it loads nothing from anywhere, and runs no script and no style sheet but its own."""
+"""An HTML document of its own: it loads nothing from anywhere, and runs no script and no style sheet but its own.
+
+The pages of `html` and `fleet` are made here. Begin with `document`.
+"""
 
 import re
 from base64 import b64encode

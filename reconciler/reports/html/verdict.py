@@ -20,11 +20,11 @@ from reconciler.model.wording import counted, listed
 
 @dataclass(frozen=True, slots=True)
 class PageVerdict:
-    """A page in a sentence.
+    """The verdict on a page.
 
     Attributes:
         tone: `stop`, `care`, `go` or `calm`, which the page's colours repeat.
-        headline: the sentence.
+        headline: the verdict in a sentence.
         advice: the next step.
         command: a command line for the next step; empty for none.
     """
@@ -87,7 +87,7 @@ def _of_plan(document: RunDocument) -> PageVerdict:
         "Apply tightens again what was loosened on the service; accept keeps it.": loosening,
         "The changes can be applied. The problems hold up nothing else.": problems,
     }
-    advice = next((advice for advice, holds in cautions.items() if holds), "")
+    advice = next((advice for advice, is_needed in cautions.items() if is_needed), "")
     return PageVerdict("care" if advice else "go", headline, advice or "No problems. Ready to apply.")
 
 

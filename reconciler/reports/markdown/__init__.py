@@ -1,7 +1,8 @@
-"""Markdown for a note on a merge request, shortened to 60,000 characters. Begin with `plan` and `fitted`.
+"""Markdown for a note on a merge request, shortened to 60,000 characters.
 
-Strings from the service and from manifests are shown as code, in which Markdown means nothing, and never at the
-beginning of a line: GitLab carries out quick actions (`/close`) there, and cuts them from the text (18.9).
+Begin with `plan` and `fitted`. Strings from the service and from manifests are shown as code, in which Markdown means
+nothing, and never at the beginning of a line: GitLab carries out quick actions (`/close`) there, and cuts them from the
+text (18.9).
 """
 
 import re
@@ -89,14 +90,14 @@ class NoteBlock:
 
     Attributes:
         noun: the word for an entry, such as `problem`.
-        entries: the lines of each, ending with a line break. In a fenced block, each line begins with a sign of ours:
-            no entry can end the block.
+        entries: the lines of each entry, ending with a line break. In a fenced block, each line begins with a sign of
+            ours, so that no entry can end the block.
         heading: the heading of the entries; empty if a click shows them.
         summary: HTML that a click opens and closes; empty for a heading.
         is_open: whether it is open at first.
         lead: Markdown above the entries.
         language: the language of the fenced block; empty for Markdown.
-        above: the heading of this block and the following ones; empty if it is not the first of them.
+        above: the heading of this block and of the blocks that follow; empty for all but the first of these.
         part: the heading of the part, if there are several parts.
     """
 
@@ -158,7 +159,7 @@ def plan(saved: RunDocument, style: Style) -> str:
 def _part_blocks(
     document_part: DocumentPart, min_targets: float, links: Links, *, is_open: bool
 ) -> Iterator[NoteBlock]:
-    """Yield the blocks of the changes of a part; the name of the part is the heading of the first one."""
+    """Yield the blocks of the changes of a part; the name of the part is the heading of the first block."""
     above = document_part.name.capitalize()
     for together in _blocks(document_part, min_targets, "change"):
         yield replace(_changes(together, "to {}", links, is_open=is_open), above=above)
