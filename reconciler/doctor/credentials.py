@@ -71,7 +71,7 @@ JOB_TOKEN = Token(
 def check_service(
     reader: Reader, api_url: str, current_day: Callable[[], date], *, exposed: bool = False
 ) -> ServiceCheck:
-    """Check the service and the token; stop at a response after which further requests are useless.
+    """Check the service and the token; stop at a response that makes further requests useless.
 
     Args:
         reader: the service.

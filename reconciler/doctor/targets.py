@@ -102,7 +102,7 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
     """Return the permissions to read and to write each section of each target.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     unseen = {target.target: target for target in context.targets if context.live.shows_nothing_of(target)}
     hidden = {target for target, desired in unseen.items() if _is_visible_if_it_exists(desired, context)}
@@ -266,7 +266,7 @@ def _write_obstacle(
 
 
 def _doctor_findings(planned: TargetPlan) -> Iterator[DoctorFinding]:
-    """Yield the problems of a section, and a warning for each rule that does not hold as it says."""
+    """Yield the problems of a section, and a warning for each rule that does not do what it says."""
     yield from map(_problem, planned.problems)
     for finding in (finding for finding in planned.findings if code_of(finding.code).warns):
         yield replace(_problem(finding), verdict=Verdict.WARNING)
