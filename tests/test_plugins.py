@@ -156,7 +156,7 @@ $ apply --plan plan.json --yes
 project acme/payments/api
   + deploy key "Mirror"                       done
   + deploy key "Production server"            done
-Applied: 2 created. 4 requests made.
+Applied: 2 created, 2 loosening. 4 requests made.
 (0)
 $ plan manifest.yaml
 No changes: 1 target is in order. 1 request was made to plan.

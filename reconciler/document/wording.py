@@ -446,24 +446,31 @@ def summary_line(document: RunDocument, counts: Sequence[str] | None = None) -> 
 
 
 def summary_phrases(document: RunDocument) -> Mapping[str, str]:
-    """Return the changes and problems in numbers, without zeros, each with its marker or status: `1 to create`, `+`."""
+    """Return the changes and problems in numbers, without zeros, each with its marker or status: `1 to create`, `+`.
+
+    The effects of changes are beside the changes; those of a report are of what was done.
+    """
     numbers = document_totals(document)
-    words = PLAN_WORDS if document.is_plan else REPORT_WORDS
-    phrases = {f"{numbers[word]:,} {shown}": role for word, (shown, role) in words.items() if numbers[word]}
-    if document.is_plan:
-        effects = effects_once(numbers)
-        phrases |= {f"{effects[verb]:,} {word}": "" for verb, word in EFFECT_NUMBERS.items() if effects[verb]}
+    words = PLAN_WORDS if document.is_plan else DONE_WORDS
+    phrases = {f"{numbers[word]:,} {shown}": marker for word, (shown, marker) in words.items() if numbers[word]}
+    phrases |= dict.fromkeys(effect_phrases(numbers), "")
+    phrases |= {f"{numbers[status]:,} {word}": status for status, word in UNFINISHED_WORDS.items() if numbers[status]}
     problems = numbers["problems"]
     return phrases | ({counted(problems, "problem"): "!"} if problems else {})
 
 
-PLAN_WORDS = {action: (f"to {action}", MARKERS[action]) for action in ACTIONS}
-REPORT_WORDS = {
-    **{f"{action}d": (f"{action}d", MARKERS[action]) for action in ACTIONS},
-    **{str(status): (status.words, str(status)) for status in Status if status is not Status.DONE},
-}
-"""By the words of `numbers.counts_by_section`: the words that people read, and the marker or status of their colour."""
+def effect_phrases(totals_by_word: Counter[str]) -> list[str]:
+    """Return the effects of changes in numbers, without zeros: `1 loosening`, `2 tightening`."""
+    effects = effects_once(totals_by_word)
+    return [f"{effects[verb]:,} {word}" for verb, word in EFFECT_NUMBERS.items() if effects[verb]]
 
+
+PLAN_WORDS = {action: (f"to {action}", MARKERS[action]) for action in ACTIONS}
+DONE_WORDS = {f"{action}d": (f"{action}d", MARKERS[action]) for action in ACTIONS}
+"""By the words of `numbers.counts_by_section`: the words that people read, and the marker of their colour."""
+
+UNFINISHED_WORDS = {str(status): status.words for status in Status if status is not Status.DONE}
+"""By the status of unfinished changes, which is their colour too: the words that people read."""
 
 EFFECT_NUMBERS = {
     "loosens": "loosening",

@@ -17,8 +17,9 @@ from reconciler.manifests.sources import Steps
 from reconciler.model.diff import AsRead, differences
 from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import TargetPlan
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
@@ -119,6 +120,8 @@ class _Drift:
                 self._refuse(name, ROTATION)
             case Create() | Update(read=AsRead(below=(_, *_))):
                 self._drop(part, name)
+            case Update() if self._is_exchanged(part, name):
+                self._solve_item(part, planned_change.address, "", ())
             case Update(renamed_from=former):
                 if former is not None:
                     self._put((name,), Rename(str(literal(former))))
@@ -131,19 +134,27 @@ class _Drift:
         """Add the deltas that end a problem, if a manifest can declare the live object, without excepted fields."""
         part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
-        declared: Any = self.section.wanted[part.name]
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
         elif isinstance(read, LiveRecord):
+            declared: Any = self.section.wanted[part.name]
             differing = differences(declared, read, self.section.at_least.get(None, ()))[1]
             self._put_fields(None, read, [path for path in differing if path not in excepted])
         else:
-            self._solve_item(part, problem, declared.get(name), excepted)
+            self._solve_item(part, problem.address, problem.reason, excepted)
 
-    def _solve_item(
-        self, part: Collection, problem: Finding, wanted_item: Resource | None, excepted: Container[str]
-    ) -> None:
-        name = problem.address.name
+    def _is_exchanged(self, part: Part, item_name: Key | None) -> bool:
+        """Return whether an item exchanges its name with others that are live by their own: then all keep theirs."""
+        if not isinstance(part, Collection) or item_name is None or not self._named(part, item_name):
+            return False
+        declared: Any = self.section.wanted[part.name]
+        exchanged = circles(former_names(declared, part.identity))
+        return any(part.identity(item_name) in circle for circle in exchanged)
+
+    def _solve_item(self, part: Collection, address: Address, reason: str, excepted: Container[str]) -> None:
+        name = address.name
+        declared: Any = self.section.wanted[part.name]
+        wanted_item: Resource | None = declared.get(name)
         former = [record for old in getattr(wanted_item, OLD_NAMES, ()) for record in self._named(part, old)]
         match wanted_item, self._named(part, name), former:
             case None, [_], _:
@@ -160,7 +171,7 @@ class _Drift:
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
-                self._refuse(name, problem.reason)
+                self._refuse(name, reason)
 
     def _part(self, plan_item: Create | Update | Delete | Finding) -> Any:
         """Return the endpoint of a step of the plan."""

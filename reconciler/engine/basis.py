@@ -25,8 +25,9 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding, Keep, object_of
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import LiveRecord, Objects
-from reconciler.model.state import DesiredTarget, Section
+from reconciler.model.state import NOTHING_RECORDED, DesiredTarget, Section
 from reconciler.model.targets import Address, Key
 from reconciler.model.wording import counted
 
@@ -127,7 +128,10 @@ def _wanted(
     for section, part, declared_items, read in _collections_read(planned, target):
         records = {record.id: record for record in read.own}
         left_alone = released_ids(section, part, planned.live)
-        for called, ids in _live_ids(part, declared_items, read, known_ids(section, part, planned.live)):
+        place = target.target, section.kind, part.name
+        exchanged = planned.live.recorded.get(place, NOTHING_RECORDED).exchanged
+        target_ids = known_ids(section, part, planned.live)
+        for called, ids in _live_ids(part, declared_items, read, target_ids, exchanged):
             for number in ids - left_alone:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
@@ -137,17 +141,27 @@ def _wanted(
 
 
 def _live_ids(
-    part: Collection, declared_items: DeclaredItems, objects: Objects, target_ids: Mapping[Key, int]
+    part: Collection,
+    declared_items: DeclaredItems,
+    objects: Objects,
+    target_ids: Mapping[Key, int],
+    exchanged: Mapping[Key, int],
 ) -> Iterator[tuple[Key, frozenset[int]]]:
-    """Yield each declared name with the IDs of the live objects that have it, or a former one that nothing else has."""
+    """Yield each declared name with the IDs of the live objects that have it, or a former one that nothing else has.
+
+    Of objects that exchange names, the inventory alone knows which is which: a name that it knows not has none.
+    """
     ids: dict[Key, set[int]] = {}
     own = {record.id: record for record in objects.own if record.id is not None and not record.below}
     for number, record in own.items():
         for name in record.names:
             ids.setdefault(part.identity(name), set()).add(number)
     names = {part.identity(name) for name, resource in declared_items.items() if resource is not None}
+    in_circles = {name for circle in circles(former_names(declared_items, part.identity)) for name in circle}
     for name, resource in declared_items.items():
-        if resource is not None:
+        if part.identity(name) in in_circles:
+            yield name, frozenset(own.keys() & {exchanged.get(part.identity(name))})
+        elif resource is not None:
             former = {part.identity(old) for old in getattr(resource, "renamed_from", ())}
             accepted = {part.identity(name), *(former - names)}
             meant = {target_ids[spelling] for spelling in accepted if spelling in target_ids}

@@ -21,11 +21,14 @@ from reconciler.memory.absence import (
     OTHER_BRANCH,
     SEVERAL,
     CommitPosition,
+    ExchangedObject,
     PartNow,
     absent,
     decide,
     departures,
+    exchanging,
     is_listed,
+    not_contained,
     not_declared,
     part_now,
     reasons,
@@ -60,19 +63,21 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
     places = {(part.target, part.section, part.part): target.target for target, part in parts}
     renamed, several = renamed_by_hand(inventory, (part for _, part in parts))
     candidates, kept = absent(inventory, (part for _, part in parts), {*renamed, *several})
-    candidates = (*candidates, *(inventory.objects[key] for key in renamed))
-    commits = {line.at for line in candidates if line.at}
+    exchanges = tuple(exchanging(inventory, (part for _, part in parts)))
+    live_keys = {*renamed, *(item.line.key for exchange in exchanges for item in exchange)}
+    candidates = (*candidates, *(line for key, line in inventory.objects.items() if key in live_keys))
+    last = (inventory.applied,) if exchanges else ()
+    commits = {commit for commit in (*last, *(line.at for line in candidates)) if commit}
     positions = dict.fromkeys(commits, CommitPosition.UNKNOWN)
     if opened.ancestry is not None:
         positions = opened.ancestry.positions(commits)
     proved = proof(run, declared, inventory, key_of, roster)
     verdict = decide(candidates, positions, proved.declares, opened.obstacle)
-    deletions = tuple(line for line in verdict.proved if line.key not in renamed)
-    renames = tuple(line for line in verdict.proved if line.key in renamed)
-    unproved = {
-        **dict.fromkeys(several, SEVERAL),
-        **{kept_object.line.key: kept_object.reason for kept_object in verdict.kept if kept_object.line.key in renamed},
-    }
+    deletions = tuple(line for line in verdict.proved if line.key not in live_keys)
+    renames = tuple(line for line in verdict.proved if line.key in live_keys)
+    reasons_by_key = {kept_object.line.key: kept_object.reason for kept_object in verdict.kept}
+    unproved = {**dict.fromkeys(several, SEVERAL), **{k: reasons_by_key[k] for k in renamed if k in reasons_by_key}}
+    exchanged, uncertain = _exchanged(exchanges, reasons_by_key, positions, inventory.applied, proved)
     pruned = {
         (key_of(target), section.kind)
         for target in declared.desired.targets
@@ -84,7 +89,7 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         if kept_object.reason == not_declared(kept_object.line) and proved.was_of_default_branch(kept_object.line)
         else kept_object
         for kept_object in verdict.kept
-        if kept_object.line.key not in renamed
+        if kept_object.line.key not in live_keys
     )
     kept = tuple(kept_object for kept_object in (*kept, *staying) if kept_object.line.key[:2] not in pruned)
     withheld = (
@@ -99,26 +104,73 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
         remarks = (*remarks, *departed)
     keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
-    facts_by_part = _recorded(deletions, {**renamed, **several}, unproved)
+    facts_by_part = _recorded(deletions, {**renamed, **several}, exchanged, {**unproved, **uncertain})
     recorded = {(places[part], *part[1:]): facts for part, facts in facts_by_part.items()}
     return Absences(deletions, renames, recorded, keeping_targets, remarks, frozenset(proved.asked))
 
 
+def _exchanged(
+    exchanges: Iterable[tuple[ExchangedObject, ...]],
+    doubts: Mapping[ObjectKey, str],
+    positions: Mapping[str, CommitPosition],
+    applied: str,
+    proved: Proof,
+) -> tuple[dict[ObjectKey, Key], dict[ObjectKey, str]]:
+    """Return the names of the items that objects are, which exchange names, and why some of that is uncertain.
+
+    An apply writes the new names into the list, whether or not the service has taken them. Names in a list are new if
+    the manifests at the lines' commit declare the exchange, and those that were applied last still do: without the
+    latter, the same names may be exchanged once more.
+    """
+    names, uncertain = dict[ObjectKey, Key](), dict[ObjectKey, str]()
+    for exchange in exchanges:
+        last = [replace(item.line, at=applied) for item in exchange]
+        reasons = [doubts.get(item.line.key, "") for item in exchange] + [not_contained(last[0], positions)]
+        reason = next(filter(None, reasons), "")
+        is_after = not reason and all(
+            proved.renames(item.line, item.former) and proved.renames(line, item.former)
+            for item, line in zip(exchange, last, strict=True)
+        )
+        names |= {item.line.key: item.name if is_after else item.following for item in exchange}
+        uncertain |= {item.line.key: reason for item in exchange if reason}
+    return names, uncertain
+
+
 def _recorded(
-    deletions: Iterable[ObjectLine], names_by_key: Mapping[ObjectKey, Key], unproved: Mapping[ObjectKey, str]
+    deletions: Iterable[ObjectLine],
+    own_names: Mapping[ObjectKey, Key],
+    new_names: Mapping[ObjectKey, Key],
+    unproved: Mapping[ObjectKey, str],
 ) -> dict[tuple[str, str, str], Recorded]:
-    """Return the facts about objects by target, section and part, as the inventory names them."""
+    """Return the facts about objects by target, section and part, as the inventory names them.
+
+    Args:
+        deletions: the lines of the objects that are deleted.
+        own_names: of the objects that somebody has renamed on the service, the declared names.
+        new_names: of the objects that exchange names, the names that they are to have.
+        unproved: the reasons to doubt these names.
+    """
     let_go: dict[tuple[str, str, str], dict[int, str]] = {}
-    ids: dict[tuple[str, str, str], dict[Key, int]] = {}
+    renamed: dict[tuple[str, str, str], dict[Key, int]] = {}
+    exchanged: dict[tuple[str, str, str], dict[Key, int]] = {}
     uncertain: dict[tuple[str, str, str], dict[Key, str]] = {}
     for line in deletions:
         let_go.setdefault(line.key[:3], {})[line.id] = line.at
-    for key, name in names_by_key.items():
-        ids.setdefault(key[:3], {})[name] = key[3]
+    for key, name in own_names.items():
+        renamed.setdefault(key[:3], {})[name] = key[3]
+    for key, name in new_names.items():
+        exchanged.setdefault(key[:3], {})[name] = key[3]
     for key, reason in unproved.items():
-        uncertain.setdefault(key[:3], {})[names_by_key[key]] = reason
-    parts = let_go.keys() | ids.keys()
-    return {part: Recorded(let_go.get(part, {}), ids.get(part, {}), uncertain.get(part, {})) for part in parts}
+        uncertain.setdefault(key[:3], {})[own_names.get(key) or new_names[key]] = reason
+    return {
+        part: Recorded(
+            let_go.get(part, {}),
+            renamed.get(part, {}),
+            {name: number for name, number in exchanged.get(part, {}).items() if name not in uncertain.get(part, {})},
+            uncertain.get(part, {}),
+        )
+        for part in let_go.keys() | renamed.keys() | exchanged.keys()
+    }
 
 
 def inventory_keys(opened: OpenInventory, live: LiveState) -> InventoryKey:

@@ -267,7 +267,7 @@ RULES = Collection(
     decode=decode,
     listing=Listing(complete=complete),
     # GitLab has no unique index for regular rules: of 6 POSTs at once, 1 to 6 succeeded (18.9).
-    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules),
+    names=Names(unique=False, error=name_error, fixed=frozenset({ANY}), rules=rules, exchangeable=True),
     writes=Writes(create=create, update=update, required=("approvals_required",), defaults={"branches": "any"}),
     relations=Relations(
         named={

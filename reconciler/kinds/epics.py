@@ -224,7 +224,7 @@ EPICS = Collection(
     page="-/epics/{iid}",
     # By default the list has the epics of subgroups too, and an order without a tie-break.
     listing=Listing(query="include_descendant_groups=false&order_by=created_at&sort=asc", complete=complete),
-    names=Names(unique=False, canonical=stripped),
+    names=Names(unique=False, canonical=stripped, exchangeable=True),
     writes=Writes(create=create, update=update, events={"opened": "reopen", "closed": "close"}),
     deletion=Deletion(lost="its issues, comments and children"),
     relations=Relations(

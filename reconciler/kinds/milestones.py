@@ -195,7 +195,7 @@ MILESTONES = Collection(
         unique_below=True,
     ),
     # GitLab checks titles without a unique index: of 8 POSTs at once, 3 to 7 succeeded (18.9).
-    names=Names(canonical=stripped),
+    names=Names(canonical=stripped, exchangeable=True),
     writes=Writes(
         update=update,
         # A POST takes no state: a milestone that is created closed takes a second request.

@@ -49,7 +49,7 @@ TOKENS = Collection(
     suffix="triggers",
     key="description",
     # A description is no key for GitLab: each POST, a repeated one too, makes one more token.
-    names=Names(unique=False),
+    names=Names(unique=False, exchangeable=True),
     deletion=Deletion(lost="its former value"),
     access=Access(secret="token", is_complete=secret_is_complete),  # noqa: S106 - the name of a field
     losses=losses,

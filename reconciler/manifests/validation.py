@@ -23,6 +23,7 @@ from reconciler.manifests.trace import find
 from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.in_effect import PatternRule
+from reconciler.model.renames import circles
 from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
@@ -354,7 +355,7 @@ def _check_names(spec: SectionSpec, target: Target, section_value: Any) -> Itera
         if most and len(declared) > most:
             message = f"one too many: the service takes at most {most} in a {target.level}"
             yield Diagnostic((declared[most],), message, at_key=True, value=declared[most])
-        yield from _old_name_errors(section_value, in_chains=spec.items.writes.renames)
+        yield from _old_name_errors(section_value, spec.items)
 
 
 def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bool) -> Iterator[Diagnostic]:
@@ -376,13 +377,8 @@ def _advice(spec: SectionSpec, target: Target, section_value: Any, *, pruned: bo
             yield Diagnostic((field,), message, "advice")
 
 
-def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> Iterator[Diagnostic]:
-    """Yield the errors in former names.
-
-    Args:
-        items_by_name: the items of a section.
-        in_chains: whether an item may get a name that another one gives up; see `Writes.renames`.
-    """
+def _old_name_errors(items_by_name: Mapping[str, Any], collection: Collection) -> Iterator[Diagnostic]:
+    """Yield the errors in former names of the items of a section."""
     claimed: dict[str, str] = {}
     for key, item in items_by_name.items():
         written = item.get(OLD_NAMES) if isinstance(item, dict) else None
@@ -392,12 +388,16 @@ def _old_name_errors(items_by_name: Mapping[str, Any], *, in_chains: bool) -> It
                 continue
             if old == key:
                 yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
-            elif items_by_name.get(old) is not None and not (in_chains and _single_former_name(items_by_name[old])):
+            elif items_by_name.get(old) is not None and not (
+                collection.writes.renames and _single_former_name(items_by_name[old])
+            ):
                 yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
                 yield Diagnostic(steps, f"`{old}` is already the former name of `{claimed[old]}`", value=old)
             claimed.setdefault(old, key)
-    yield from _circle_errors({key: _single_former_name(item) for key, item in items_by_name.items()})
+    if not collection.names.exchangeable:
+        former = {key: _single_former_name(item) for key, item in items_by_name.items()}
+        yield from _exchange_errors({key: old for key, old in former.items() if old})
 
 
 def _single_former_name(item_value: Any) -> str:
@@ -407,19 +407,13 @@ def _single_former_name(item_value: Any) -> str:
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def _circle_errors(former_by_item: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield an error for each item that gets back its own name at the end of a chain; see `_single_former_name`.
-
-    Live names do not show whether an apply has exchanged them already.
-    """
-    for key, old in former_by_item.items():
-        name, others = old, {key}
-        while name in former_by_item and name not in others:
-            others.add(name)
-            name = former_by_item[name]
-        if name == key != old:
-            message = f"`{old}` and `{key}` exchange names: rename one to a third name first, in a commit of its own"
-            yield Diagnostic((key, OLD_NAMES), message, value=old)
+def _exchange_errors(former_by_name: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield an error for each item that exchanges its name with others."""
+    for circle in circles(former_by_name):
+        names = listed(f"`{name}`" for name in circle)
+        fix = f"leave {OLD_NAMES} out to exchange their fields, or use a third name first"
+        for key in circle:
+            yield Diagnostic((key, OLD_NAMES), f"{names} exchange names: {fix}", value=former_by_name[key])
 
 
 def names_taken(items_by_name: Mapping[str, Any]) -> Mapping[str, str]:

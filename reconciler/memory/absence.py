@@ -5,7 +5,7 @@ HEAD shows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from reconciler.memory.inventory import Inventory, ObjectKey, ObjectLine
 from reconciler.model import endpoints
 from reconciler.model.kind import Kinds, Part
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import Objects, Resource
 from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section
 from reconciler.model.targets import Identity, Key
@@ -97,6 +98,7 @@ class PartNow:
         names: the canonical form of all declared and former names, and of those that a document leaves alone.
         wanted: the canonical names of the objects that must exist, by each of their names; a name that is declared is
             no other object's former one.
+        circles: the canonical names of objects that exchange names, each before its former name.
         declared: the IDs of the live objects that a declared or a former name stands for.
         identity: returns the canonical form of a name.
         by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
@@ -108,9 +110,27 @@ class PartNow:
     live: Mapping[int, frozenset[Key]] | None
     names: Collection[Key]
     wanted: Mapping[Key, Key] = field(default_factory=dict)
+    circles: tuple[tuple[Key, ...], ...] = ()
     declared: frozenset[int] = frozenset()
     identity: Callable[[Key], Key] = lambda name: name
     by_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangedObject:
+    """An object of the inventory whose name another object gets, since some exchange theirs.
+
+    Attributes:
+        line: of the inventory, from before the exchange, or after it.
+        name: the canonical name of the line.
+        former: the canonical former name of the item with the line's name.
+        following: the canonical name of the item that has the line's name as its former one.
+    """
+
+    line: ObjectLine
+    name: Key
+    former: Key
+    following: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +207,7 @@ def part_now(
         shown,
         names,
         wanted,
+        tuple(circles(former_names(items, collection.identity))) if collection.names.exchangeable else (),
         claimed,
         collection.identity,
         collection.names.level is not None,
@@ -253,7 +274,25 @@ def _renamed(part_state: PartNow, lines: Iterable[ObjectLine]) -> dict[ObjectKey
     others = [line for line in lines if line.id in live and line.id not in part_state.declared]
     named = {line.key: wanted[name] for line in others if (name := part_state.identity(line.name)) in wanted}
     in_order = {wanted[name] for names in live.values() for name in names & wanted.keys()} if named else set()
-    return {key: name for key, name in named.items() if name not in in_order}
+    in_circles = {name for circle in part_state.circles for name in circle}
+    return {key: name for key, name in named.items() if name not in in_order | in_circles}
+
+
+def exchanging(inventory: Inventory, part_states: Iterable[PartNow]) -> Iterator[tuple[ExchangedObject, ...]]:
+    """Yield the objects of each circle in which names are exchanged.
+
+    A circle is left out unless the list knows each of its names once, and all these objects are live.
+    """
+    lines = _by_part(inventory)
+    for part in part_states:
+        listed = lines.get((part.target, part.section, part.part), ()) if part.circles else ()
+        named = [(part.identity(line.name), line) for line in listed if part.live and line.id in part.live]
+        for circle in part.circles:
+            former = dict(zip(circle, circle[1:] + circle[:1], strict=True))
+            following = {old: name for name, old in former.items()}
+            lines_by_name = [(name, line) for name, line in named if name in former]
+            if Counter(name for name, _ in lines_by_name) == Counter(circle):
+                yield tuple(ExchangedObject(line, name, former[name], following[name]) for name, line in lines_by_name)
 
 
 def decide(
@@ -274,7 +313,7 @@ def decide(
     """
     proved, kept = [], []
     for line in candidates:
-        reason = obstacle or _not_contained(line, positions)
+        reason = obstacle or not_contained(line, positions)
         if not reason and not declares(line):
             reason = not_declared(line)
         if reason:
@@ -296,6 +335,7 @@ def is_declared(
     kinds: Kinds,
     *,
     as_written: bool = False,
+    former_name: Key | None = None,
 ) -> bool:
     """Return whether manifests declare an object.
 
@@ -305,13 +345,16 @@ def is_declared(
         then: the manifests.
         kinds: all kinds.
         as_written: whether the name counts as it is before `{default_branch}` is filled in.
+        former_name: the canonical former name that it must be declared with; None for any, or none.
     """
     kind = kinds.get(object_line.section)
     part = next((candidate for candidate in kind.parts if candidate.name == object_line.part), None) if kind else None
     if not isinstance(part, endpoints.Collection):
         return False
     return any(
-        resource is not None and part.identity(name) == part.identity(object_line.name)
+        resource is not None
+        and part.identity(name) == part.identity(object_line.name)
+        and (former_name is None or former_name in map(part.identity, getattr(resource, "renamed_from", ())))
         for target in then.targets
         if target.target.identity in called
         for name, resource in _declared(target, object_line, as_written=as_written)
@@ -445,7 +488,8 @@ def _has_nameless(names_by_id: Mapping[int, frozenset[Key]]) -> bool:
     return any(not any(isinstance(name, str) for name in names) for names in names_by_id.values())
 
 
-def _not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPosition]) -> str:
+def not_contained(object_line: ObjectLine, positions: Mapping[str, CommitPosition]) -> str:
+    """Return the reason that the history of HEAD says nothing of an object; empty if it does."""
     if not object_line.at:
         return UNCOMMITTED
     match positions[object_line.at]:

@@ -18,7 +18,7 @@ from reconciler.memory.inventory import ObjectLine
 from reconciler.memory.revision import Revision, read_revision
 from reconciler.memory.snapshot import snapshot
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 
 LOG = logging.getLogger("reconciler")
 
@@ -73,6 +73,12 @@ class Proof:
             return False
         self.asked.add(former)
         return self.was_called(object_line.target, former)
+
+    def renames(self, object_line: ObjectLine, former_name: Key) -> bool:
+        """Return whether the manifests at the commit of a line declare its object by a former name as well."""
+        listed = self.listed_as(object_line.target)
+        called = {*self.called(object_line.target), *([listed.identity] if listed else ())}
+        return is_declared(object_line, called, self._then(object_line), self.inputs.kinds, former_name=former_name)
 
     def was_of_default_branch(self, object_line: ObjectLine) -> bool:
         """Return whether the manifests at the commit of a line declare its object by `{default_branch}`."""

@@ -422,6 +422,8 @@ class Names:
             names.
         arrange: for objects that are named by their position, which changes as others are added or removed: returns the
             declared objects under the names of live ones. None if objects have names.
+        exchangeable: whether objects can exchange their names, one of which has a name of ours meanwhile. These names
+            are free text, and protect nothing.
         who: the kind of subject that the objects are in the lists of rules; None if no rule names them.
     """
 
@@ -438,6 +440,7 @@ class Names:
     arrange: Callable[[Mapping[Key, Resource | None], Sequence[LiveRecord]], Mapping[Key, Resource | None]] | None = (
         None
     )
+    exchangeable: bool = False
     who: entries.Who | None = None
 
 

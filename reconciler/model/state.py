@@ -215,11 +215,14 @@ class Recorded:
     Attributes:
         let_go: the objects that are no longer declared, by ID, each with the commit that declared it.
         renamed: the IDs of the objects that were renamed on the service, by identity of their declared names.
-        unproved: by identity of the declared name, the reason for which an object in `renamed` may be another one.
+        exchanged: the IDs of the objects that exchange names, by identity of the names that they are to have.
+        unproved: by identity of the declared name, the reason for which an object in `renamed` may be another one, or
+            for which it is not known which object of an exchange is which.
     """
 
     let_go: Mapping[int, str] = field(default_factory=dict)
     renamed: Mapping[Key, int] = field(default_factory=dict)
+    exchanged: Mapping[Key, int] = field(default_factory=dict)
     unproved: Mapping[Key, str] = field(default_factory=dict)
 
 

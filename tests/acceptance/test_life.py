@@ -189,7 +189,7 @@ project acme/sub/api
 + error tracking client key "1" done
 ~ notification settings done
 ~ approval settings done
-Applied: 12 created, 4 updated. 50 requests made.
+Applied: 12 created, 4 updated, 5 loosening, 3 tightening. 50 requests made.
 """
 DRIFT = """
 Loosens protection:
@@ -230,7 +230,7 @@ project acme/sub/api
 ~ milestone "{SHORT}" done
 ~ trigger token "{SHORT}" done
 - protection rule "acme/sub/api/dev*" done
-Applied: 3 created, 11 updated, 1 deleted. 47 requests made.
+Applied: 3 created, 11 updated, 1 deleted, 3 loosening, 2 tightening. 47 requests made.
 """
 APPLIED_DELETIONS = f"""
 instance
@@ -248,6 +248,6 @@ project acme/sub/api
 - trigger token "{SHORT}" done
 - error tracking client key "1" done
 - error tracking client key "2" done
-Applied: 12 deleted. 29 requests made.
+Applied: 12 deleted, 1 loosening, 5 tightening. 29 requests made.
 """
 UNMANAGED = "1 unmanaged object grants access: 1 in job_token_scope; declare it, or write prune: [job_token_scope] to delete it\n"

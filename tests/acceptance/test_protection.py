@@ -145,7 +145,7 @@ project acme/app
 + protected tag "計画-*" done
 + approval rule "Sécurité 🚀" done
 + approval rule "any_approver" done
-Applied: 11 created. 27 requests made.
+Applied: 11 created, 11 tightening. 27 requests made.
 """
 DRIFT = """
 Loosens protection:
@@ -174,7 +174,7 @@ project acme/app
 ~ protected tag "v*" done
 ~ approval rule "Sécurité 🚀" done
 ~ approval rule "any_approver" done
-Applied: 1 created, 7 updated. 24 requests made.
+Applied: 1 created, 7 updated, 2 loosening, 6 tightening. 24 requests made.
 """
 APPLIED_CHANGES = """
 group acme
@@ -190,7 +190,7 @@ project acme/app
 - protected branch "release/*" done
 - protected tag "計画-*" done
 - approval rule "any_approver" done
-Applied: 6 updated, 5 deleted. 27 requests made.
+Applied: 6 updated, 5 deleted, 7 loosening, 5 tightening. 27 requests made.
 """
 APPLIED_DELETIONS = """
 group acme
@@ -201,5 +201,5 @@ project acme/app
 - protected branch "main" done
 - protected tag "v*" done
 - approval rule "Sécurité 🚀" done
-Applied: 6 deleted. 18 requests made.
+Applied: 6 deleted, 6 loosening. 18 requests made.
 """

@@ -167,12 +167,12 @@ project acme/app
 ~ milestone "a" done
 ~ milestone "b" stale: it has changed since the plan was made: description: none -> by hand
 - milestone "c" stale: it has changed since the plan was made: due_date: none -> 2027-01-01
-Applied: 2 created, 1 updated, 2 stale. 8 requests made.
+Applied: 2 created, 1 updated, 1 loosening, 2 stale. 8 requests made.
 """
 CREATED = """
 project acme/app
 + trigger token "nightly" done
-Applied: 1 created. 4 requests made.
+Applied: 1 created, 1 loosening. 4 requests made.
 """
 DELETED = """
 project acme/app

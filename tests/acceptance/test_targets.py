@@ -171,7 +171,7 @@ project acme/sub/team/app
 ~ approval settings done
 ! approval settings.allow_author_approval: locked by group acme; unlock it there or leave the field out
 ! milestone "1.0": group acme already uses this name, which must be unique in a group and everything below it; leave it out here, or choose another name
-Applied: 3 created, 1 updated, 3 problems. 15 requests made.
+Applied: 3 created, 1 updated, 2 loosening, 1 tightening, 3 problems. 15 requests made.
 """
 UNKNOWN_ENTRY = (
     '! allowlisted project "acme-other/far": not found, not visible to this token, or not served by this server '
@@ -190,7 +190,7 @@ project acme-other/far
 ! project acme-other/far: not found, or not visible to acme-owner; correct it in the manifest, make acme-owner a member, or create it: `create: {}` in its document
 project acme/renamed/moved
 ! project acme/renamed/moved: declared by its former path acme/old/moved (manifests/all.yaml:12); write the new path there (`accept` does), or add --follow-moved
-Applied: 9 created, 3 problems, 6 not applicable. 38 requests made.
+Applied: 9 created, 3 loosening, 3 tightening, 3 problems, 6 not applicable. 38 requests made.
 """
 APPLIED_AS_MOVED = """
 project acme/renamed/moved

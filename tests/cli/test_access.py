@@ -79,7 +79,10 @@ def test_a_plan_from_shards_is_shown_applied_and_then_as_wanted(cli_runner: CliR
     assert cli_runner("apply --plan plan.json --yes").code == 1
     done = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl --report json=report.json")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "Applied: 2 created, 2 updated, 3 deleted. 17 requests made."
+    assert (
+        done.out.splitlines()[-1]
+        == "Applied: 2 created, 2 updated, 3 deleted, 1 loosening, 1 tightening. 17 requests made."
+    )
     (line,) = (cli_runner.folder / "keys.jsonl").read_text().splitlines()
     delivered = json.loads(line)
     address = delivered.pop("token")

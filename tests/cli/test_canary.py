@@ -251,7 +251,7 @@ def test_settings_of_the_canary_that_depend_on_a_group_are_looked_at_after_the_g
     cli_runner.sandbox.clear_log()
     done = cli_runner("apply --yes --concurrency 1 --canary tier=canary")
     assert (done.code, done.err) == (0, "")
-    assert without_time(done.out) == f"{told}Applied: 1 created, 1 updated. 10 requests made.\n"
+    assert without_time(done.out) == f"{told}Applied: 1 created, 1 updated, 1 tightening. 10 requests made.\n"
     log = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in cli_runner.sandbox.log()]
     assert [line.partition("?")[0] for line in log[4:]] == requests
 

@@ -355,6 +355,11 @@ def test_a_report_counts_the_effects_of_what_was_done_alone(cli_runner: CliRunne
     cli_runner.project("{protected_branches: {main: {allowed_to_push: []}, next: {allowed_to_push: []}}}")
     assert cli_runner("plan --out plan.json").code == 0
     cli_runner.service(protected_branches=[rule(1, "main", DEVELOPERS), rule(2, "next", MAINTAINERS)])
-    assert cli_runner("apply --plan plan.json --yes --report json=report.json").code == 3
-    summary = json.loads((cli_runner.folder / "report.json").read_text())["summary"]
+    reports = " ".join(f"--report {name}={name}" for name in ("json", "markdown", "html"))
+    done = cli_runner(f"apply --plan plan.json --yes {reports}")
+    counts = "Applied: 1 updated, 1 tightening, 1 stale"
+    assert (done.code, counts in done.out) == (3, True), done.out
+    assert f"\n## {counts}\n" in f"\n{(cli_runner.folder / 'markdown').read_text()}"
+    assert "1 of 2 changes is done, 1 tightening" in (cli_runner.folder / "html").read_text()
+    summary = json.loads((cli_runner.folder / "json").read_text())["summary"]
     assert {word: number for word, number in summary.items() if number} == {"updated": 1, "stale": 1, "tightens": 1}

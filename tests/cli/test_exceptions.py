@@ -112,7 +112,7 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
     prepared.sandbox.clear_log()
     applied = prepared("apply --plan plan.json --yes --report json=report.json")
     assert applied.code == 0
-    assert applied.out.endswith("  done\nApplied: 3 updated, 1 deleted, 10 excepted. 10 requests made.\n")
+    assert applied.out.endswith("  done\nApplied: 3 updated, 1 deleted, 2 tightening, 10 excepted. 10 requests made.\n")
     assert HELD in prepared("show report.json -v").out
     whole, *others = writes(prepared)
     assert whole.startswith("PUT {'allow_author_approval': False, 'allow_committer_approval': False, ")

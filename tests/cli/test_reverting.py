@@ -109,7 +109,7 @@ def test_a_revert_is_reverted_by_its_own_report(cli_runner: CliRunner) -> None:
     done = cli_runner("revert applied.json --yes --tokens-to tokens --report json=back.json --journal journal")
     assert (done.code, done.out.splitlines()[-1]) == (
         0,
-        "Reverted: 2 created, 4 updated, 3 deleted. 23 requests made.",
+        "Reverted: 2 created, 4 updated, 3 deleted, 1 loosening, 4 tightening. 23 requests made.",
     )
     assert essence(project(cli_runner)) != after
     assert cli_runner("revert applied.json --detailed-exitcode").code == 0

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reconciler.engine.compare.matching import match
+from reconciler.engine.compare.matching import match, names_freed_first
 from reconciler.model.resource import Item, LiveRecord, Resource
 from reconciler.model.targets import Key
 
@@ -18,7 +18,7 @@ def folded(name: Key) -> Key:
 def matched(wanted: dict[Key, Resource], *live: LiveRecord, in_chains: bool = False) -> dict[str, list[Any]]:
     matches = match(wanted, live, folded, in_chains=in_chains)
     return {
-        "pairs": [(pair.name, pair.record.id, pair.former) for pair in matches.pairs],
+        "pairs": [(pair.name, pair.record.id, pair.former) for pair in names_freed_first(matches.pairs, folded)],
         "missing": list(matches.missing),
         "leftover": [each.id for each in matches.unmatched],
         "conflicts": [(name, each.reason, len(each.namesakes)) for name, each in matches.conflicts.items()],
@@ -82,13 +82,13 @@ def test_each_object_of_a_chain_gets_the_name_that_another_gives_up_and_that_one
         "other": Item(renamed_from=("old",)),
     }
     live = [found(1, "A"), found(2, "b"), found(3, "c"), found(4, "old")]
-    chain = [("D", 3, "c"), ("other", 4, "old"), ("C", 2, "b"), ("B", 1, "A")]
+    chain = [("D", 3, "c"), ("C", 2, "b"), ("B", 1, "A"), ("other", 4, "old")]
     assert matched(wanted, *live, in_chains=True)["pairs"] == chain
     killed_after_the_first = [found(1, "A"), found(2, "b"), found(3, "D")]
     assert matched(wanted, *killed_after_the_first, in_chains=True)["pairs"] == [
         ("C", 2, "b"),
-        ("D", 3, None),
         ("B", 1, "A"),
+        ("D", 3, None),
     ]
     done = [found(1, "B"), found(2, "C"), found(3, "D")]
     assert matched(wanted, *done, in_chains=True) == {

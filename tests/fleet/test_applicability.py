@@ -96,7 +96,7 @@ def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunne
     line = 'reconciler_plan_not_applicable_sections{level="project",group="acme",section="milestones"} 2\n'
     assert line in fleet("plan --format prometheus").out
     applied = fleet("apply --plan plan.json --yes --report json=report.json")
-    assert (applied.code, "\nApplied: 4 created, 6 not applicable. " in applied.out) == (0, True)
+    assert (applied.code, "\nApplied: 4 created, 2 tightening, 6 not applicable. " in applied.out) == (0, True)
     assert json.loads((fleet.folder / "report.json").read_text())["summary"]["not_applicable"] == 6
     assert (fleet("drift").code, fleet("drift").out) == (0, "")
 
@@ -305,7 +305,7 @@ def test_a_set_of_listed_projects_leaves_out_the_same(fleet: CliRunner, archived
         f"? trigger_tokens is not applicable          {off}CI/CD",
     ]
     applied = fleet("apply --yes")
-    assert (applied.code, "\nApplied: 2 created, 6 not applicable. " in applied.out) == (0, True)
+    assert (applied.code, "\nApplied: 2 created, 1 tightening, 6 not applicable. " in applied.out) == (0, True)
     assert fleet("drift").code == 0
 
     # what the project's own document declares is still a problem

@@ -87,7 +87,7 @@ def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(c
     assert listed.startswith(
         "/api/v4/groups/acme/projects?include_subgroups=true&with_shared=false&archived=false&order_by=id&sort=asc"
     )
-    assert cli_runner("apply --yes").out.endswith("\nApplied: 5 created. 15 requests made.\n")
+    assert cli_runner("apply --yes").out.endswith("\nApplied: 5 created, 1 loosening. 15 requests made.\n")
     assert cli_runner("plan").out.startswith("No changes: 3 targets are in order. ")
 
 

@@ -192,7 +192,7 @@ def test_a_plan_says_which_entries_will_be_gone_and_asks_for_nothing_more(cli_ru
         '  + allowlisted group "acme/old"              done\n'
         '  + protected branch "main"                   done\n'
         '  + approval rule "a"                         done\n'
-        f"{REMARKS}Applied: 3 created. 14 requests made.\n"
+        f"{REMARKS}Applied: 3 created, 1 loosening, 2 tightening. 14 requests made.\n"
     )
 
 

@@ -337,7 +337,9 @@ def test_one_baseline_for_eighty_projects_with_three_default_branches(cli_runner
         "apply --plan plan.json --yes --report json=reports/applied.json --report html=reports/applied.html"
     )
     assert applied.code == 0, applied.err
-    assert last_line(applied).startswith(f"Applied: {create} created, {update} updated, {len(labs)} excepted. ")
+    assert last_line(applied).startswith(
+        f"Applied: {create} created, {update} updated, {tightens} tightening, {len(labs)} excepted. "
+    )
     summary = json.loads(report(cli_runner, "applied.json"))["summary"]
     assert {name: number for name, number in summary.items() if number} == {
         "created": create,

@@ -104,7 +104,9 @@ def test_a_rule_for_nobody_that_somebody_has_made_is_no_cover(cli_runner: CliRun
     cli_runner.service(protected_tags=[{"name": "v2"}, {"name": "v1***"}, *others])
     cli_runner.project("{protected_tags: {v2: {allowed_to_create: [developer]}, v1: {}}}")
     done = cli_runner("apply --yes")
-    assert (done.code, "\nApplied: 1 created, 1 updated. " in done.out) == (0, True), done.out
+    assert (done.code, "\nApplied: 1 created, 1 updated, 1 loosening, 1 tightening. " in done.out) == (0, True), (
+        done.out
+    )
     planned = cli_runner("plan -v").out
     assert "\nNo changes: 1 target is in order, 4 unmanaged. " in planned
     assert all(f'protected tag "{name}" is unmanaged' in planned for name in ("v2*", "v2**", "***", "v1***"))
@@ -260,7 +262,9 @@ def test_a_saved_plan_is_carried_out_as_it_shows(cli_runner: CliRunner) -> None:
     )
     assert cli_runner("plan --out plan.json").code == 0
     done = cli_runner("apply --plan plan.json --yes")
-    assert (done.code, "\nApplied: 2 updated, 1 deleted. " in done.out) == (0, True), done.out
+    assert (done.code, "\nApplied: 2 updated, 1 deleted, 3 loosening, 1 tightening. " in done.out) == (0, True), (
+        done.out
+    )
     assert cli_runner("plan --detailed-exitcode").code == 0
 
 

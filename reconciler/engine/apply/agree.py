@@ -38,6 +38,7 @@ from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Recorded, Section, Unreadable
 from reconciler.model.targets import Key
@@ -67,6 +68,7 @@ def as_declared(
     wanted: dict[str, Wanted] = {}
     objects: dict[str, dict[Key, Resource | None]] = {}
     let_go: dict[PartAddress, dict[int, str]] = {}
+    changes = tuple(changes)
     for change in changes:
         address = change.address
         part = kinds[address.section].part(address.part)
@@ -84,8 +86,25 @@ def as_declared(
         part = kinds[address.section].part(name)
         wanted[name] = {**_in_order(part, changes, reread_parts[address.section, name]), **items}
     at_least = {change.address.name: minimums for change in changes if (minimums := minimums_of(change))}
-    recorded = {place: Recorded(ids) for place, ids in let_go.items()}
+    exchanged = {
+        (address.target, address.section, name): _exchanged(kinds[address.section].part(name), items, changes)
+        for name, items in objects.items()
+    }
+    recorded = {
+        place: Recorded(let_go.get(place, {}), exchanged=exchanged.get(place, {}))
+        for place in let_go.keys() | {place for place, ids in exchanged.items() if ids}
+    }
     return Section(address.target, address.section, wanted, at_least=at_least), recorded
+
+
+def _exchanged(part: Part, items: Mapping[Key, Resource | None], changes: Iterable[Change]) -> Mapping[Key, int]:
+    """Return the IDs of the objects that exchange names, by identity of their new names: no name shows what is done."""
+    if isinstance(part, Singleton):
+        return {}
+    names = {name for circle in circles(former_names(items, part.identity)) for name in circle}
+    updates = (change for change in changes if isinstance(change, Update) and change.address.part == part.name)
+    ids = {part.identity(change.address.name or ""): change.read.id for change in updates}
+    return {name: number for name, number in ids.items() if name in names and number is not None}
 
 
 def _in_order(

@@ -1,25 +1,33 @@
 """The planning of a collection: its creations, updates and deletions. Begin with `plan_collection`. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from unicodedata import normalize
 
-from reconciler.engine.compare.matching import Conflict, Matches, Pair, match
+from reconciler.engine.compare.matching import Conflict, Matches, Pair, match, names_freed_first
 from reconciler.engine.compare.objects import NO_FIELDS, plan_conflict, plan_creation, plan_deletion, plan_pair
 from reconciler.engine.compare.order import arranged, topological
 from reconciler.engine.compare.part import DeclaredPart
 from reconciler.engine.compare.references import resolve, with_siblings
 from reconciler.memory.absence import SHORT_SHA_LENGTH
 from reconciler.model.endpoints import Collection
-from reconciler.model.item import Create, Delete, Note, Update, hints, unmanaged_at
+from reconciler.model.item import Create, Delete, Finding, Note, Update, hints, unmanaged_at
 from reconciler.model.plan import Step
+from reconciler.model.renames import circles, former_names
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.state import Recorded, Reference
 from reconciler.model.targets import Key
+from reconciler.model.wording import listed
 
 NEAR_MISS = "{} already exists, and differs only in blanks, capitals or characters that look alike"
 """The hint about a similar name; the name is shown as ASCII, since the difference may be invisible."""
+
+EXCHANGED = "exchanges its name with {}, and it is not certain which object is which: {}"
+
+NAME_KEPT = 'cannot get its name: the object that is called "{}" keeps it, since it cannot be renamed'
+
+UNRECORDED = "not all of them are live and recorded by an apply"
 
 OTHER_NAME = 'the one that was applied is "{}" now, and stays: somebody renamed it on the service'
 """The hint about an object that no request can rename."""
@@ -50,12 +58,17 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in left_alone
     }
-    recorded = at.recorded
-    if recorded.renamed and at.part.writes.renames:
-        called = _present_names(recorded, live)
-        present = {name: _with_former_name(resource, called.get(canonical(name))) for name, resource in present.items()}
-    matches = match(present, [*live, *_promoted(at, present)], canonical, in_chains=at.part.writes.renames)
-    if recorded.unproved:
+    exchanges = tuple(circles(former_names(present, at.part.identity))) if at.part.names.exchangeable else ()
+    known = _known(at, present, live, exchanges)
+    matches = match(
+        present,
+        [*live, *_promoted(at, present)],
+        canonical,
+        in_chains=at.part.writes.renames,
+        known=known,
+        undecided=_undecided(at, exchanges, known),
+    )
+    if at.recorded.unproved:
         matches = _without_unproved(at, matches)
     # Of what the target's document leaves alone, nothing is planned or said.
     matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
@@ -81,14 +94,44 @@ def _present_names(recorded: Recorded, live: Sequence[LiveRecord]) -> Mapping[Ke
     return {name: by_id[number] for name, number in recorded.renamed.items()}
 
 
-def _with_former_name(resource: Resource, name: Key | None) -> Resource:
-    """Return a wanted object; the name that somebody has given it on the service counts as its former one."""
-    return resource if name is None else resource.model_copy(update={"renamed_from": (name,)})
+def _known(
+    at: DeclaredPart[Collection],
+    present: Iterable[Key],
+    live: Sequence[LiveRecord],
+    exchanges: Iterable[Sequence[Key]],
+) -> dict[Key, LiveRecord]:
+    """Return the objects that the inventory knows, or a saved plan, by identity of their declared names.
+
+    Args:
+        at: the collection.
+        present: the names of the wanted objects.
+        live: see `without_own_project`.
+        exchanges: the identities of wanted objects that exchange names.
+    """
+    names = set(map(at.part.identity, present)) if at.part.writes.renames else set()
+    ids = {name: number for name, number in at.recorded.renamed.items() if name in names}
+    ids |= {name: at.recorded.exchanged.get(name, 0) for circle in exchanges for name in circle}
+    by_id = {record.id: record for record in live} if ids else {}
+    return {name: by_id[number] for name, number in ids.items() if number in by_id}
+
+
+def _undecided(
+    at: DeclaredPart[Collection], exchanges: Iterable[Sequence[Key]], known_names: Container[Key]
+) -> Mapping[Key, str]:
+    """Return the reasons of conflicts, by identity, of objects that exchange names, and of which no ID is known."""
+    reasons: dict[Key, str] = {}
+    for circle in exchanges:
+        for name in circle:
+            if name not in known_names:
+                others = listed(f'"{other}"' for other in circle if other != name)
+                reasons[name] = EXCHANGED.format(others, at.recorded.unproved.get(name, UNRECORDED))
+    return reasons
 
 
 def _without_unproved(at: DeclaredPart[Collection], matches: Matches) -> Matches:
     """Return matches, with a conflict for each object that somebody seems to have renamed on the service."""
-    doubtful = {pair.name: pair for pair in matches.pairs if at.part.identity(pair.name) in at.recorded.unproved}
+    names = at.recorded.renamed.keys() & at.recorded.unproved.keys()
+    doubtful = {pair.name: pair for pair in matches.pairs if at.part.identity(pair.name) in names}
     conflicts = {
         name: Conflict(
             pair.wanted,
@@ -143,6 +186,7 @@ def plan_matches(
     covers = _covers(at.part, matches)
     if covers:
         matches = matches.less(covers.values())
+    matches = replace(matches, pairs=names_freed_first(matches.pairs, at.part.identity))
     wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
     kept_names = {_loosely(record.names[0]): record.names[0] for record in matches.unmatched}
@@ -153,7 +197,7 @@ def plan_matches(
     creations, created = _plan_missing(at, matches.missing, ids, len(live))
     creations = _with_last_place(at.part, creations, len(live))
     at = replace(at, siblings=replace(at.siblings, created=created))
-    updates = [step for pair in matches.pairs for step in _plan_pair(at, pair)]
+    updates = _plan_pairs(at, matches.pairs)
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
     left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
@@ -288,6 +332,20 @@ def _with_other_name(
 def _loosely(name: Key) -> str:
     """Return a form of a name that is equal for names that look alike."""
     return " ".join(normalize("NFKC", str(name)).split()).casefold()
+
+
+def _plan_pairs(at: DeclaredPart[Collection], pairs: Sequence[Pair]) -> list[Step]:
+    """Plan the wanted objects that exist; none gets a name that another one keeps, since that cannot be renamed."""
+    planned = [(pair, _plan_pair(at, pair)) for pair in pairs]
+    renamed = {at.part.identity(pair.name): pair for pair in pairs if pair.former is not None}
+    kept = [pair for pair, steps in planned if pair.former and not any(isinstance(step, Update) for step in steps)]
+    refused: dict[Key, Finding] = {}
+    for pair in kept:
+        follower = renamed.get(at.part.identity(pair.former or ""))
+        if follower is not None and follower not in kept:
+            refused[follower.name] = at.problem(follower.name, NAME_KEPT.format(pair.former))
+            kept.append(follower)
+    return [step for pair, steps in planned for step in ([refused[pair.name]] if pair.name in refused else steps)]
 
 
 def _plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Sequence[Step]:

@@ -2,14 +2,24 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Part
+from reconciler.model.renames import circles
 from reconciler.model.resource import LiveRecord, Resource
 from reconciler.model.targets import Key
+
+NO_EXCHANGE = "leave `renamed_from` out of them, or rename one to a third name first, in a commit of its own"
+"""The remedy for objects that exchange names, if it is not known which is which."""
+
+Records = tuple[LiveRecord, ...]
+
+NOTHING_KNOWN: Mapping[Key, LiveRecord] = MappingProxyType({})
+NOTHING_UNDECIDED: Mapping[Key, str] = MappingProxyType({})
 
 ONE_NAME = "rename or delete the others"
 """The remedy for several objects of one name."""
@@ -23,13 +33,16 @@ class Pair:
         name: the wanted name.
         wanted: the declared fields.
         record: the live object.
-        former: the live name, if it is a former name of the wanted object; else None.
+        former: the live name, if it is another one; else None.
+        yielding: the object that has the wanted name, and gets a spare one first, since it waits for `record` in turn;
+            None if the name is free by then.
     """
 
     name: Key
     wanted: Resource
     record: LiveRecord
     former: Key | None = None
+    yielding: LiveRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class Conflict:
     wanted: Resource
     reason: str
     remedy: str = ""
-    namesakes: tuple[LiveRecord, ...] = ()
+    namesakes: Records = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +77,8 @@ class Matches:
     pairs: tuple[Pair, ...] = ()
     missing: Mapping[Key, Resource] = dataclasses.field(default_factory=dict)
     conflicts: Mapping[Key, Conflict] = dataclasses.field(default_factory=dict)
-    unmatched: tuple[LiveRecord, ...] = ()
-    unwanted: tuple[LiveRecord, ...] = ()
+    unmatched: Records = ()
+    unwanted: Records = ()
 
     @property
     def wanted(self) -> Iterator[tuple[Key, Resource]]:
@@ -146,6 +159,8 @@ def match(
     canonical: Callable[[Key], Key],
     *,
     in_chains: bool = False,
+    known: Mapping[Key, LiveRecord] = NOTHING_KNOWN,
+    undecided: Mapping[Key, str] = NOTHING_UNDECIDED,
 ) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
@@ -154,48 +169,109 @@ def match(
         live: the objects that the service has.
         canonical: returns the form in which all names of one object are equal.
         in_chains: whether an object may get a name that a live one gives up, since it is renamed too.
+        known: the live objects that are known by their IDs, by canonical wanted name.
+        undecided: the canonical names of objects that exchange names, and the reason why it is not known which live
+            object is which.
     """
-    by_name: dict[Key, list[LiveRecord]] = {}
-    for record in live:
-        for name in {canonical(name) for name in record.names}:
-            by_name.setdefault(name, []).append(record)
-    spellings: dict[Key, Key] = {}
-    for name in resources:
-        spellings.setdefault(canonical(name), name)
-    former_names = {
-        key: [old for old in map(canonical, getattr(resources[name], "renamed_from", ())) if old in by_name]
-        for key, name in spellings.items()
-    }
-    queue = _queue({key: len(by_name.get(key, ())) for key in spellings}, former_names) if in_chains else {}
-    pairs, missing, conflicts = dict[Key, Pair](), dict[Key, Resource](), dict[Key, Conflict]()
+    names = _NamesInUse(resources, live, canonical, known, undecided, in_chains=in_chains)
+    pairs, missing, conflicts = list[Pair](), dict[Key, Resource](), dict[Key, Conflict]()
     matched: set[int] = set()
     # One object for each identity: two spellings of one name in the manifests declare the same object.
-    for key, name in spellings.items():
-        resource, olds = resources[name], former_names[key]
-        others = [old for old in olds if old in spellings and old not in queue]
-        namesakes = () if key in queue else tuple(by_name.get(key, ()))
-        if namesakes and others == olds:
-            olds = others = []  # the object was renamed before: another one has its former name since
-        renamed = tuple(record for old in olds for record in by_name[old])
+    for key, name in names.spellings.items():
+        resource = resources[name]
+        namesakes, renamed, others = names.candidates(key)
         # Objects of an ambiguous match are claimed too, so that none of them is pruned before somebody decides.
         matched |= {id(record) for record in (*namesakes, *renamed)}
-        ambiguity = _ambiguity(namesakes, renamed, [spellings[other] for other in others])
+        ambiguity = _ambiguity(namesakes, renamed, others, undecided.get(key, ""))
         if ambiguity is not None:
             conflicts[name] = Conflict(resource, *ambiguity)
         elif namesakes:
-            pairs[key] = Pair(name, resource, namesakes[0])
+            pairs.append(Pair(name, resource, namesakes[0]))
         elif renamed:
-            pairs[key] = Pair(name, resource, renamed[0], renamed[0].names[0])
+            pairs.append(Pair(name, resource, renamed[0], renamed[0].names[0]))
         else:
             missing[name] = resource
     unmatched = tuple(record for record in live if id(record) not in matched)
-    # A name has to be free before another object can get it.
-    ordered = tuple(pairs[key] for key in sorted(pairs, key=lambda key: queue.get(key, 0)))
-    return Matches(ordered, missing, conflicts, unmatched)
+    return Matches(tuple(pairs), missing, conflicts, unmatched)
 
 
-def _queue(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequence[Key]]) -> Mapping[Key, int]:
-    """Return the objects that are renamed, each with the number of those that give their names up before it.
+class _NamesInUse:
+    """The names of wanted and live objects; see `match` for the arguments.
+
+    Attributes:
+        spellings: the names of the wanted objects, by canonical name.
+    """
+
+    def __init__(
+        self,
+        resources: Mapping[Key, Resource],
+        live: Sequence[LiveRecord],
+        canonical: Callable[[Key], Key],
+        known: Mapping[Key, LiveRecord],
+        undecided: Mapping[Key, str],
+        *,
+        in_chains: bool,
+    ) -> None:
+        self.spellings: dict[Key, Key] = {}
+        self._known, self._undecided = known, undecided
+        self._by_name: dict[Key, list[LiveRecord]] = {}
+        for record in live:
+            for name in {canonical(name) for name in record.names}:
+                self._by_name.setdefault(name, []).append(record)
+        for name in resources:
+            self.spellings.setdefault(canonical(name), name)
+        self._former = {
+            key: [old for old in map(canonical, getattr(resources[name], "renamed_from", ())) if old in self._by_name]
+            for key, name in self.spellings.items()
+        }
+        self._former |= {key: _other_names(record, key, canonical) for key, record in known.items()}
+        namesake_counts = {key: len(self._by_name.get(key, ())) for key in self.spellings}
+        self._chained = _chained(namesake_counts, self._former) if in_chains else frozenset()
+
+    def candidates(self, name: Key) -> tuple[Records, Records, list[Key]]:
+        """Return the objects with a canonical name, those with its former names, and which of these are declared."""
+        olds = self._former[name]
+        if name in self._known:
+            record = self._known[name]
+            return ((), (record,), []) if olds else ((record,), (), [])
+        others = [old for old in olds if old in self.spellings and old not in self._chained]
+        namesakes = () if name in self._chained else tuple(self._by_name.get(name, ()))
+        if namesakes and others == olds and name not in self._undecided:
+            return namesakes, (), []  # the object was renamed before: another one has its former name since
+        renamed = tuple(record for old in olds for record in self._by_name[old])
+        return namesakes, renamed, [self.spellings[other] for other in others]
+
+
+def _other_names(record: LiveRecord, name: Key, canonical: Callable[[Key], Key]) -> list[Key]:
+    """Return the canonical live name of an object in a list; none if the wanted name is one of its names."""
+    names = [canonical(live_name) for live_name in record.names]
+    return [] if name in names else names[:1]
+
+
+def names_freed_first(pairs: Iterable[Pair], canonical: Callable[[Key], Key]) -> tuple[Pair, ...]:
+    """Return pairs in an order in which an object gets a name when no other one has it any more.
+
+    In a circle, the first object cannot wait: the one that has its name yields; see `Pair.yielding`.
+    """
+    pairs = tuple(pairs)
+    renamed = {canonical(pair.former): pair for pair in pairs if pair.former is not None}
+    ordered: dict[Key, Pair] = {}
+    for pair in pairs:
+        waiting: list[Pair] = []
+        blocking: Pair | None = pair
+        while blocking is not None and blocking not in waiting and canonical(blocking.name) not in ordered:
+            waiting.append(blocking)
+            blocking = renamed.get(canonical(blocking.name)) if blocking.former is not None else None
+        if waiting and blocking is waiting[0]:
+            first, *others = waiting
+            ordered[canonical(first.name)] = replace(first, yielding=others[0].record)
+            waiting = others
+        ordered |= {canonical(waiter.name): waiter for waiter in reversed(waiting)}
+    return tuple(ordered.values())
+
+
+def _chained(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequence[Key]]) -> Collection[Key]:
+    """Return the objects that are renamed, though live objects have their names or former names are declared.
 
     An object is renamed, if it has one former name, which is no other's, its own is free or is given up, and no object
     keeps the former one. Those that exchange their names in a circle are not.
@@ -216,24 +292,22 @@ def _queue(namesake_counts: Mapping[Key, int], old_names: Mapping[Key, Sequence[
             or (old in namesake_counts and old not in former)
         }
         former = {key: old for key, old in former.items() if key not in staying}
-    queue: dict[Key, int] = {}
-    ready = former.keys() - set(former.values())
-    while ready:
-        queue |= dict.fromkeys(ready, len(queue))
-        ready = {former[key] for key in ready} & former.keys()
-    return queue
+    return former.keys() - {key for circle in circles(former) for key in circle}
 
 
 def _ambiguity(
-    namesakes: tuple[LiveRecord, ...], renamed_records: Sequence[LiveRecord], other_names: Sequence[Key]
-) -> tuple[str, str, tuple[LiveRecord, ...]] | None:
+    namesakes: Records, renamed_records: Records, other_names: Sequence[Key], doubt: str
+) -> tuple[str, str, Records] | None:
     """Return reason, remedy and namesakes of a `Conflict`; None if a wanted object matches at most one live object.
 
     Args:
         namesakes: the live objects with its name.
         renamed_records: the live objects with its former names.
         other_names: the former names that are names of other wanted objects.
+        doubt: the reason why it is not known which object of an exchange it is; empty if that is known.
     """
+    if doubt and (namesakes or renamed_records):
+        return doubt, NO_EXCHANGE, ()
     if other_names:
         reason = f'the former name "{other_names[0]}" is that of another declared one'
         return reason, "leave it out of `renamed_from`, or leave that one out", ()

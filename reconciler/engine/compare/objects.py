@@ -49,6 +49,9 @@ from reconciler.model.resource import LiveRecord, Objects, Resource, Rotated, wr
 from reconciler.model.state import CALLER, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Key, Level
 
+SPARE_NAME = "reconciler-exchange-{}"
+"""The name, by ID, that one of the objects has that exchange names, until the others have theirs."""
+
 TAKEN = "{} already uses this name, which must be unique in a group and everything below it"
 """The reason why an object cannot get a name that a group above or a target below has."""
 
@@ -178,6 +181,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> list[Step]:
     path, remark = path_or_step
     changed = only(difference.wanted, difference.after)
     requests = writes.update(Existing(at.part, at.section.target, path, name, changed, record, at.siblings, ids))
+    if pair.yielding is not None:
+        spare = SPARE_NAME.format(pair.yielding.id)
+        holder = Existing(at.part, at.section.target, path, spare, NO_FIELDS, pair.yielding, at.siblings)
+        requests = (*writes.update(holder), *requests)
     change = Update(
         at.address(name),
         difference.before,

@@ -275,7 +275,8 @@ class _Objects:
         Args:
             unwanted: the objects that are deleted, so that their names are free.
         """
-        deleted = {id(record) for record in unwanted}
+        freed = set() if self.part.names.unique else {id(record) for record in unwanted}
+        freed |= self._given_up(freed)
         for change in self.updated:
             name = change.address.name
             record = self._object(change.read.id, name)
@@ -284,15 +285,34 @@ class _Objects:
             elif record is None:
                 yield self.at.problem(name, "no longer exists, so that its former values cannot be restored")
             else:
-                yield from self._restored_update(change, record, deleted)
+                yield from self._restored_update(change, record, freed)
 
-    def _restored_update(self, update: Update, record: LiveRecord, deleted: Container[int]) -> Iterator[Pair | Finding]:
+    def _given_up(self, freed: Container[int]) -> set[int]:
+        """Return the objects that get their former names back, and free others' by that.
+
+        Args:
+            freed: the objects whose names are free anyway.
+        """
+        back = {
+            id(record): update.renamed_from
+            for update in self.updated
+            if update.renamed_from is not None
+            and (record := self._object(update.read.id, update.address.name)) is not None
+            and self.now.has_name(record, update.address.name)
+        }
+        while blocked := {
+            number
+            for number, former in back.items()
+            if any(id(other) not in back and id(other) not in freed for other in self.now.named(former))
+        }:
+            back = {number: former for number, former in back.items() if number not in blocked}
+        return {*back}
+
+    def _restored_update(self, update: Update, record: LiveRecord, freed: Container[int]) -> Iterator[Pair | Finding]:
         name, present, former = update.address.name, record.names[0], update.renamed_from
         now = None
         if former is not None and not self.now.has_name(record, former):
-            taken = [
-                namesake for namesake in self.now.named(former) if self.part.names.unique or id(namesake) not in deleted
-            ]
+            taken = [namesake for namesake in self.now.named(former) if id(namesake) not in freed]
             if not self.now.has_name(record, name):
                 yield self.at.problem(name, f"was renamed since the apply, to {quoted(present)}", KEPT_AS_IS)
             elif taken:

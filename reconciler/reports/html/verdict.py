@@ -5,7 +5,14 @@ from shlex import join
 
 from reconciler.document.document import RunDocument
 from reconciler.document.numbers import DONE, UNFINISHED, undoes_loosening
-from reconciler.document.wording import count_other_changes, deletions_text, document_totals, effects_text, title_of
+from reconciler.document.wording import (
+    count_other_changes,
+    deletions_text,
+    document_totals,
+    effect_phrases,
+    effects_text,
+    title_of,
+)
 from reconciler.memory.apply_log import revert_words, short
 from reconciler.model.item import ACTIONS, RESULT_UNKNOWN, RUN_ENDED, loosens
 from reconciler.model.wording import counted, listed
@@ -94,18 +101,19 @@ def _of_report(document: RunDocument) -> PageVerdict:
     done = sum(numbers[word] for word in DONE)
     unfinished = sum(numbers[word] for word in UNFINISHED)
     problems = counted(numbers["problems"], "problem") if numbers["problems"] else ""
-    problems_clause = f"; {problems}" if problems else ""
+    effects_and_problems = "".join(f", {phrase}" for phrase in effect_phrases(numbers))
+    effects_and_problems += f"; {problems}" if problems else ""
     if not done + unfinished:
         headline, tone = "Nothing to change" + (f", but {problems}" if problems else ""), "care" if problems else "calm"
         return PageVerdict(tone, headline, "Nothing was written.")
     if not unfinished:
         headline = "The change is done" if done == 1 else f"All {done:,} changes are done"
+        headline += effects_and_problems
         if problems:
-            advice = "The problems are declared settings that could not be planned."
-            return PageVerdict("care", f"{headline}{problems_clause}", advice)
+            return PageVerdict("care", headline, "The problems are declared settings that could not be planned.")
         return PageVerdict("go", headline, "Nothing is left to do.")
     headline = f"{done:,} of {done + unfinished:,} changes {'is' if done == 1 else 'are'} done"
-    headline = f"{'The change is not done' if done + unfinished == 1 else headline}{problems_clause}"
+    headline = f"{'The change is not done' if done + unfinished == 1 else headline}{effects_and_problems}"
     headline = f"Interrupted: {headline}" if is_interrupted(document) else headline
     report_clause = "" if document.reverts else ", with the JSON report of this run"
     advice = f"{counted(unfinished, 'change')} not done. To go on{report_clause}:"
