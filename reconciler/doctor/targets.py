@@ -189,15 +189,15 @@ def _check(
 def _absent_target(target: DesiredTarget, planned: TargetPlan, absence: ToCreate | Obstacle) -> TargetState:
     """Return the state of a target that does not exist, or is not planned."""
     if isinstance(absence, Obstacle):
-        verdict, said, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
+        verdict, reason, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
     else:
-        verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
+        verdict, reason, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
         SectionState(name, access, access, findings=tuple(map(_problem, planned.only([name]).problems)))
         for name in planned.sections
         if name
     )
-    creation = DoctorFinding(verdict, str(target.target.level), said, remedy)
+    creation = DoctorFinding(verdict, str(target.target.level), reason, remedy)
     return TargetState(target.target, target.origin, (creation,), tuple(sections))
 
 
