@@ -189,8 +189,7 @@ class Projection:
             if target.digest and (self._is_whole_target(name) or any(place[0] == name for place in self._begun)):
                 lines[name] = self._target_line(name, target, lines.get(name))
         if self._is_whole:
-            # a target that no document declares any more has no digest to keep; with objects left, its line has the
-            # path
+            # a target that no document declares keeps its line only as long as it has objects
             known = {*self._declared, *self._named, *self.basis.unknown, *holders}
             lines = {name: line for name, line in lines.items() if name in known}
         return lines
