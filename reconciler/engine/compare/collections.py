@@ -108,7 +108,7 @@ def _known(
         live: see `without_own_project`.
         exchanges: the identities of wanted objects that exchange names.
     """
-    names = set(map(at.part.identity, present)) if at.part.writes.renames else set()
+    names = set(map(at.part.identity, present)) if at.recorded.renamed and at.part.writes.renames else set()
     ids = {name: number for name, number in at.recorded.renamed.items() if name in names}
     ids |= {name: at.recorded.exchanged.get(name, 0) for circle in exchanges for name in circle}
     by_id = {record.id: record for record in live} if ids else {}
@@ -339,11 +339,12 @@ def _plan_pairs(at: DeclaredPart[Collection], pairs: Sequence[Pair]) -> list[Ste
     planned = [(pair, _plan_pair(at, pair)) for pair in pairs]
     renamed = {at.part.identity(pair.name): pair for pair in pairs if pair.former is not None}
     kept = [pair for pair, steps in planned if pair.former and not any(isinstance(step, Update) for step in steps)]
-    refused: dict[Key, Finding] = {}
+    kept_names, refused = {pair.name for pair in kept}, dict[Key, Finding]()
     for pair in kept:
         follower = renamed.get(at.part.identity(pair.former or ""))
-        if follower is not None and follower not in kept:
+        if follower is not None and follower.name not in kept_names:
             refused[follower.name] = at.problem(follower.name, NAME_KEPT.format(pair.former))
+            kept_names.add(follower.name)
             kept.append(follower)
     return [step for pair, steps in planned for step in ([refused[pair.name]] if pair.name in refused else steps)]
 

@@ -255,18 +255,20 @@ def names_freed_first(pairs: Iterable[Pair], canonical: Callable[[Key], Key]) ->
     """
     pairs = tuple(pairs)
     renamed = {canonical(pair.former): pair for pair in pairs if pair.former is not None}
+    if not renamed:
+        return pairs
     ordered: dict[Key, Pair] = {}
     for pair in pairs:
-        waiting: list[Pair] = []
+        waiting: dict[Key, Pair] = {}
         blocking: Pair | None = pair
-        while blocking is not None and blocking not in waiting and canonical(blocking.name) not in ordered:
-            waiting.append(blocking)
-            blocking = renamed.get(canonical(blocking.name)) if blocking.former is not None else None
-        if waiting and blocking is waiting[0]:
-            first, *others = waiting
-            ordered[canonical(first.name)] = replace(first, yielding=others[0].record)
-            waiting = others
-        ordered |= {canonical(waiter.name): waiter for waiter in reversed(waiting)}
+        while blocking is not None and (name := canonical(blocking.name)) not in waiting and name not in ordered:
+            waiting[name] = blocking
+            blocking = renamed.get(name) if blocking.former is not None else None
+        if waiting and blocking is pair:
+            first, second, *_ = waiting
+            ordered[first] = replace(pair, yielding=waiting[second].record)
+            del waiting[first]
+        ordered |= {name: waiting[name] for name in reversed(waiting)}
     return tuple(ordered.values())
 
 
