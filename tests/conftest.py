@@ -1,7 +1,9 @@
 """Fixtures: one sandbox for a whole test process, given a new state for each test."""
 
 import gc
+import importlib
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import reconciler
 from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
 from tests.cli_runner import CliRunner, Ended
@@ -64,9 +67,20 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Trace that all modules are imported: tests that are not traced may be the first that need one."""
+    if session.config.getoption("dist", "no") == "no":  # it runs tests itself
+        for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
     session.config.stash[COVERAGE] = Tracers.now()
+    with NONE.tracing():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
+    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
     with NONE.tracing():
         return (yield)
 
@@ -148,12 +162,13 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """The sandbox, empty, without faults and without latency."""
-    traced = request.node.get_closest_marker("sandbox_traced")
+    """The sandbox, empty, without faults, latency, and limits."""
+    traced = request.node.get_closest_marker("sandbox_traced") and not request.node.get_closest_marker("untraced")
     sandbox: Sandbox = request.getfixturevalue("traced_sandbox" if traced else "shared_sandbox")
     sandbox.replace_state({})
     sandbox.set_latency(0)
     sandbox.set_workers(None)
+    sandbox.set_rate_limit(None)
     return sandbox
 
 

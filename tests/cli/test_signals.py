@@ -50,6 +50,7 @@ def _manifests(cli_runner: CliRunner) -> None:
         cli_runner.project("{milestones: {a: {}}}", f"acme/{name}", f"manifests/{name}.yaml")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("line", "number"),
     [

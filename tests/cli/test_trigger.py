@@ -35,6 +35,7 @@ def apply(cli_runner: CliRunner, options: str) -> Ended:
     return done
 
 
+@pytest.mark.untraced
 def test_a_pipeline_is_started_once_after_changes_that_are_all_done(cli_runner: CliRunner) -> None:
     inputs = "--trigger-input stage=production --trigger-input note=a=b"
     done = apply(cli_runner, f"{PLACE} {inputs} --report text=r.txt --report json=reports/r.json")

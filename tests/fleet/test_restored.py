@@ -190,6 +190,7 @@ def test_in_order_the_exit_code_is_0_and_without_a_round_trip_nothing_is_said(cl
     assert audits(cli_runner) == ["projects/acme%2Flib/audit_events?per_page=100"]
 
 
+@pytest.mark.untraced
 def test_what_is_older_is_not_told_and_what_cannot_be_read_is_one_line(cli_runner: CliRunner) -> None:
     in_order(cli_runner)
     round_trips(cli_runner)

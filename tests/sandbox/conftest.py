@@ -1,6 +1,8 @@
 """Fixtures of the sandbox's own tests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
@@ -9,17 +11,19 @@ from reconciler.sandbox import Sandbox
 from .sandbox_client import SandboxClient
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Trace the sandbox of these tests."""
+    item.add_marker("sandbox_traced")
+
+
 @pytest.fixture(scope="session")
-def sandbox_client(traced_sandbox: Sandbox) -> Iterator[SandboxClient]:
-    """A client, and the sandbox of this process that is traced."""
-    with SandboxClient(traced_sandbox) as sandbox_client:
-        yield sandbox_client
+def client_of() -> Iterator[Callable[[Sandbox], SandboxClient]]:
+    """A client of each sandbox of this process."""
+    with ExitStack() as stack:
+        yield cache(lambda sandbox: stack.enter_context(SandboxClient(sandbox)))
 
 
 @pytest.fixture
-def service(sandbox_client: SandboxClient) -> SandboxClient:
+def service(sandbox: Sandbox, client_of: Callable[[Sandbox], SandboxClient]) -> SandboxClient:
     """An empty service without latency and without a rate limit."""
-    sandbox_client.sandbox.set_latency(0)
-    sandbox_client.sandbox.set_workers(None)
-    sandbox_client.sandbox.set_rate_limit(None)
-    return sandbox_client.given({})
+    return client_of(sandbox).given({})
