@@ -281,7 +281,7 @@ def _restored_lines(saved: RunDocument, style: Style) -> list[str]:
 
 
 def _joined(line_groups: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
-    """Return headings with their lines; a heading that repeats the previous one is left out.
+    """Return headings with their lines; a heading that repeats the previous heading is left out.
 
     On a terminal, a blank line separates the targets.
     """

@@ -161,7 +161,7 @@ def why_passed_over(path: str) -> str:
 
 
 def holds_manifest(path: str) -> bool:
-    """Whether a file can be read and contains what every manifest does."""
+    """Whether a file can be read and contains the words that every manifest has."""
     if not Path(path).is_file() or leads_out(path):
         return False
     try:
@@ -314,11 +314,7 @@ def _reason(read_error: OSError | ValueError) -> str:
 
 
 def read_mapping(source: Source) -> dict[str, Any]:
-    """Return the one mapping of a YAML text that is no manifest; an empty one if the text is empty.
-
-    Raises:
-        ManifestErrors: the text is not YAML, or not one mapping.
-    """
+    """Return the mapping of a YAML text that is no manifest; an empty mapping if the text is empty."""
     reading = source.read()
     if reading.errors:
         raise ManifestErrors(reading.errors)

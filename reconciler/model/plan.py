@@ -159,7 +159,7 @@ class TargetPlan(Seen):
         return replace(self, items=tuple(item for item in items if item is not None))
 
     def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
-        """Return the target with the outcomes of its first changes, in their order; the others have none yet."""
+        """Return the target with the outcomes of its first changes, in their order; all later changes have none yet."""
         remaining = iter(outcomes)
         return self.with_changes(lambda change: next(remaining, change))
 

@@ -72,13 +72,7 @@ def deleting_requests(change: Change) -> int:
 
 
 def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str:
-    """Return a sentence about an object that still names the one that a change deletes; empty if there is none.
-
-    Args:
-        change: a deletion, or a rename by a creation and a deletion.
-        undone: the earlier changes that failed.
-        kinds: all kinds.
-    """
+    """Return a sentence about an object that still names an object which a change deletes; empty if there is none."""
     name = change.read.names[0] if isinstance(change, Update | Delete) else None
     for other in (outcome.change for outcome in undone if isinstance(outcome.change, Update | Delete)):
         part = kinds[other.address.section].part(other.address.part)

@@ -144,13 +144,7 @@ def _shape(fields: Fields) -> Shape:
 
 
 def _signs(change: Change, fields: Fields, compared_shapes: Iterable[Shape]) -> Signs:
-    """Return the signs by which a created or deleted object resembles others.
-
-    Args:
-        change: the creation or deletion.
-        fields: of the object.
-        compared_shapes: the fields to compare.
-    """
+    """Return the signs by which a created or deleted object resembles other objects."""
     ref = change.address.target.ref
     name = str(change.address.name).casefold()
     # The patterns of a project begin with its path, and are not alike because of it.

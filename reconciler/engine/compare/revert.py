@@ -236,7 +236,7 @@ class _Objects:
         )
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
-        """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
+        """Return an object by its ID, or the object recreated under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self.now.named(name)
         return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
