@@ -22,6 +22,7 @@ from reconciler.edit.differences import (
     Drift,
     ManifestFiles,
     differences_of,
+    number_of_changes,
     place,
     plan_again,
 )
@@ -63,7 +64,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
 
     def attempt(closed: Mapping[str, str], drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
         drafts, remaining = _Accepting(drift, kinds, closed).run(_Revision(drift.manifests, drafts))
-        return drafts, (drift.asked - Counter(map(place, remaining))).total(), remaining
+        return drafts, number_of_changes(drift.asked - Counter(map(place, remaining))), remaining
 
     return accepted(drift, files, attempt, drift.unacceptable)
 

@@ -1,7 +1,7 @@
 """The input and the result of `accept`: a `Drift` between manifests and live state, and an `Acceptance`. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from functools import cached_property
@@ -16,7 +16,7 @@ from reconciler.model.item import Change, Finding, Update, problem_at
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, LiveState
-from reconciler.model.targets import Target
+from reconciler.model.targets import Address, Target
 
 TO_CREATE = "does not exist, and `apply` creates it"
 IN_TEMPLATE = "in a template"
@@ -69,7 +69,7 @@ class Drift:
         yield from (problem_at(target.address, TO_CREATE) for target in created)
 
     @property
-    def asked(self) -> Counter[Hashable]:
+    def asked(self) -> "Counter[DifferencePlace]":
         """The differences, by their places."""
         differences = differences_of(self.plan)
         return Counter(place(p) for p in differences if (p.address.target, p.address.section) in self.planned)
@@ -100,7 +100,7 @@ class Acceptance:
         before: by path, the texts of the files that change, without a byte order mark; a new file has none.
         texts: by path, the new texts of the files that change, and those of new files; sorted.
         targets: the number of compared targets.
-        accepted: the number of changes and problems that the plan no longer has; of an update, each field counts.
+        accepted: the number of changes and problems that the plan no longer has, or has in part.
         refused: the remaining changes and problems of the plan as problems, each with the reason.
     """
 
@@ -138,9 +138,21 @@ def differences_of(plan: Plan) -> Iterator[Finding]:
             yield from (*section.problems, *_as_problems(section.changes))
 
 
-def place(problem: Finding) -> Hashable:
-    """Return the address and the field of a difference, which edits do not change."""
+DifferencePlace = tuple[Address, str | None]
+"""The address and the field of a difference, which edits do not change."""
+
+
+def place(problem: Finding) -> DifferencePlace:
+    """Return the place of a difference."""
     return problem.address, problem.field
+
+
+def number_of_changes(difference_counts: Counter[DifferencePlace]) -> int:
+    """Return the number of changes and problems that some differences are: the fields of an update are one."""
+    by_address: dict[Address, int] = {}
+    for (address, _), number in difference_counts.items():
+        by_address[address] = max(number, by_address.get(address, 0))
+    return sum(by_address.values())
 
 
 def _as_problems(changes: Iterable[Change]) -> Iterator[Finding]:

@@ -12,17 +12,20 @@ from typing import Any
 from reconciler.edit.differences import (
     CONTRADICTION,
     Acceptance,
+    DifferencePlace,
     Drift,
     ManifestFiles,
     differences_of,
+    number_of_changes,
     place,
     plan_again,
 )
 from reconciler.edit.drafts import Drafts, accepted
 from reconciler.edit.edits import Drop, Edit, Except
 from reconciler.manifests import Manifests
-from reconciler.manifests.layers import PRUNE, UNMANAGED, Stack, literal
+from reconciler.manifests.layers import DEFAULT_BRANCH, PRUNE, UNMANAGED, Stack, literal, placeholders_in
 from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.trace import declarations
 from reconciler.model.item import Finding
 from reconciler.model.kind import Kinds
 from reconciler.model.state import Unreadable
@@ -43,9 +46,15 @@ class Deferral:
     reason: str
     only_locks: bool = False
 
-    def exception(self, section: str, item_name: Any, field_names: Iterable[str]) -> dict[str, Any]:
-        """Return an entry of `metadata.exceptions`."""
-        about = {"section": section, **({} if item_name is None else {"item": literal(item_name)})}
+    def exception(self, section: str, written_name: Any, field_names: Iterable[str]) -> dict[str, Any]:
+        """Return an entry of `metadata.exceptions`.
+
+        Args:
+            section: the section.
+            written_name: the name of the item as a manifest writes it; None for the whole section.
+            field_names: the fields; none for all.
+        """
+        about = {"section": section, **({} if written_name is None else {"item": written_name})}
         about |= {"fields": [*field_names]} if field_names else {}
         return {**about, "until": self.until.isoformat(), "reason": literal(self.reason)}
 
@@ -92,7 +101,7 @@ class _Excepting:
     closed: Mapping[str, str]
 
     def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
-        """Return the documents with exceptions, the number of covered differences, and the others with reasons."""
+        """Return the documents with exceptions, the number of covered changes, and the others with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
         # first without the values that break a lock: the locked values count then, and may differ from the live ones
         taken_out = [*self._returned()]
@@ -112,7 +121,7 @@ class _Excepting:
         revised = manifests.with_documents(changed, new.values(), self._binds)
         plan, _ = plan_again(revised.desired, planned, live, self.kinds)
         remaining = [problem for problem in differences_of(plan) if self._is_meant(problem, broken)]
-        covered = (asked - Counter(map(place, remaining))).total()
+        covered = number_of_changes(asked - Counter(map(place, remaining)))
         return drafts, covered, [self._with_reason(problem, reasons) for problem in remaining]
 
     def _returned(self) -> Iterator[Edit]:
@@ -155,7 +164,7 @@ class _Excepting:
             fields.setdefault((address.target, address.section, address.name), []).append(problem.field)
         for (target, section, item), differing in fields.items():
             named = [] if None in differing else [field for field in dict.fromkeys(differing) if field]
-            exception = self.deferral.exception(section, item, named)
+            exception = self.deferral.exception(section, _as_written(wholes[target], section, item), named)
             document, beside = _documents(target, section, wholes[target], sound)
             yield Edit(document, beside, (section,), Except(exception), [(target, (section,))])
 
@@ -170,9 +179,20 @@ class _Excepting:
             f"its document is in {file}, {self.closed[file]}; write the exception there" if file in self.closed else ""
         )
 
-    def _with_reason(self, finding: Finding, reasons: Mapping[Hashable, str]) -> Finding:
+    def _with_reason(self, finding: Finding, reasons: Mapping[DifferencePlace, str]) -> Finding:
         reason = reasons.get(place(finding)) or finding.reason or CONTRADICTION
         return replace(finding, reason=reason, fix=finding.fix if reason == finding.reason else "")
+
+
+def _as_written(stack: Stack, section: str, item_name: Key | None) -> Key | None:
+    """Return the name of an item as an exception writes it: with `{default_branch}` where it is declared with that.
+
+    So the exception holds for the next default branch too, as the declaration does.
+    """
+    declared = declarations(stack, (section, item_name)) if isinstance(item_name, str) else ()
+    names = (str(declaration.steps[-1]) for declaration in declared)
+    by_default_branch = (name for name in names if DEFAULT_BRANCH in placeholders_in(name))
+    return next(by_default_branch, literal(item_name))
 
 
 def _documents(target: Target, section: str, stack: Stack, sound: Manifests) -> tuple[Document | None, Document]:

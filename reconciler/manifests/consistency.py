@@ -14,7 +14,10 @@ from reconciler.manifests.layers import Stack
 from reconciler.manifests.merged import MergedTarget
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.trace import find
+from reconciler.manifests.validation import undermined_together
 from reconciler.model.diff import is_in_order, quoted
+from reconciler.model.resource import Content
+from reconciler.model.state import Section
 from reconciler.model.targets import Level
 
 PathLevels = Mapping[str, tuple[Level, Document, Steps, str]]
@@ -33,8 +36,8 @@ def check_together(index: Index, merged_targets: Collection[MergedTarget], diagn
     declared = ((merged.desired.target, merged) for merged in merged_targets)
     groups = {str(target.ref).casefold(): merged for target, merged in declared if target.level is Level.GROUP}
     for merged in merged_targets:
-        locked = _contradictions(merged, groups) if groups and merged.desired.target.level is Level.PROJECT else ()
-        for diagnostic in chain(_misplaced_references(merged.stack, levels), locked):
+        together = _with_groups(merged, groups) if groups and merged.desired.target.level is Level.PROJECT else ()
+        for diagnostic in chain(_misplaced_references(merged.stack, levels), together):
             diagnostics.add(diagnostic, merged.stack)
 
 
@@ -79,8 +82,8 @@ def _misplaced_references(stack: Stack, levels: PathLevels) -> Iterator[Diagnost
                     yield Diagnostic(("spec", name, part, number), f"{error}: list it under `{right}`")
 
 
-def _contradictions(merged: MergedTarget, merged_groups: Mapping[str, MergedTarget]) -> Iterator[Diagnostic]:
-    """Yield advice for each field of a project that a declared group above it locks at another value.
+def _with_groups(merged: MergedTarget, merged_groups: Mapping[str, MergedTarget]) -> Iterator[Diagnostic]:
+    """Yield advice about the sections of a project, as far as the declared groups above it declare these too.
 
     Sections with errors are skipped, since their values may have any type.
 
@@ -90,22 +93,38 @@ def _contradictions(merged: MergedTarget, merged_groups: Mapping[str, MergedTarg
     """
     above = [merged_groups[path] for path in merged.desired.target.groups_above if path in merged_groups]
     for section, group in product(merged.desired.sections, above):
-        name, at_least = section.kind, section.at_least.get(None, ())
-        model = merged.stack.specs[name].model(Level.PROJECT)
-        inherits, declared = merged.stack.specs[name].kind.inherits, merged.stack.sections[name]
-        is_sound = any(own.kind == name for own in group.desired.sections)
-        locked = inherits(group.stack.sections[name]) if inherits and is_sound else {}
-        for key, value in locked.items():
-            is_minimum = key in at_least and is_in_order(model, key, locked, {**locked, **declared})
-            if key in declared and declared[key] != value and not is_minimum:
-                where = f"group {group.desired.target.ref} locks it at {quoted(value)} ({OTHER_FILE_MARK})"
-                message = f"{where}: change it there or leave it out"
-                yield Diagnostic(("spec", name, key), message, "advice", elsewhere=partial(_place, group.stack, name))
+        if any(each.kind == section.kind for each in group.desired.sections):
+            yield from chain(_contradictions(merged, section, group), _undermined(merged, section, group))
 
 
-def _place(stack: Stack, section: str) -> str:
-    """Return the place of a section of a merged spec, as `path:line`."""
-    return find(stack, (section,), at_key=True)[1].line
+def _contradictions(merged: MergedTarget, section: Section, merged_group: MergedTarget) -> Iterator[Diagnostic]:
+    """Yield advice for each field of a project that a group locks at another value."""
+    name, at_least = section.kind, section.at_least.get(None, ())
+    kind, model = merged.stack.specs[name].kind, merged.stack.specs[name].model(Level.PROJECT)
+    declared = merged.stack.sections[name]
+    locked = kind.inherits(merged_group.stack.sections[name]) if kind.inherits else {}
+    for key, value in locked.items():
+        is_minimum = key in at_least and is_in_order(model, key, locked, {**locked, **declared})
+        if key in declared and declared[key] != value and not is_minimum:
+            where = f"group {merged_group.desired.target.ref} locks it at {quoted(value)} ({OTHER_FILE_MARK})"
+            message = f"{where}: change it there or leave it out"
+            yield Diagnostic(
+                ("spec", name, key), message, "advice", elsewhere=partial(_place, merged_group.stack, name)
+            )
+
+
+def _undermined(merged: MergedTarget, section: Section, merged_group: MergedTarget) -> Iterator[Diagnostic]:
+    """Yield advice about each rule of a project and one of a group of which the other undermines the one."""
+    name, owner = section.kind, f"group {merged_group.desired.target.ref}, {OTHER_FILE_MARK}"
+    contents = (Content(each.stack.sections[name]) for each in (merged, merged_group))
+    for rule, rule_above, message in undermined_together(merged.stack.specs[name], *contents, owner):
+        elsewhere = partial(_place, merged_group.stack, name, rule_above)
+        yield Diagnostic(("spec", name, rule), message, "advice", at_key=True, elsewhere=elsewhere)
+
+
+def _place(stack: Stack, *steps: str) -> str:
+    """Return the place of a section of a merged spec, or of an item there, as `path:line`."""
+    return find(stack, steps, at_key=True)[1].line
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

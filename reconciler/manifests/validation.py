@@ -4,11 +4,11 @@ Begin with `check_section`, for a section of a merged target; `check_alone` is f
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, product
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 from unicodedata import normalize
@@ -24,7 +24,7 @@ from reconciler.model.endpoints import Collection, as_json
 from reconciler.model.foreign_keys import ENFORCE, Alias, ForeignKeys, foreign_keys, unknown_key
 from reconciler.model.in_effect import PatternRule
 from reconciler.model.renames import circles
-from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource
+from reconciler.model.resource import MOST_SHARED, POLICIES, Content, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
 
@@ -452,16 +452,49 @@ def _rules(section_model: Resource | Mapping[str, Resource | None], spec: Sectio
             yield from (Diagnostic((key, field), message) for field, message in _name_rules(spec.items, key, resource))
 
 
-def _undermined(section_model: Resource | Mapping[str, Resource | None], spec: SectionSpec) -> Iterator[Diagnostic]:
+def _undermined(section_model: Wanted, spec: SectionSpec) -> Iterator[Diagnostic]:
     """Yield a piece of advice about each item that another one undermines, as far as both say it."""
     in_effect = spec.kind.in_effect
-    if in_effect is None or isinstance(section_model, Resource):
+    if in_effect is None:
         return
-    rules = [PatternRule(name, as_json(resource)) for name, resource in section_model.items() if resource is not None]
+    rules = _pattern_rules(section_model)
     for rule in rules:
-        others = [other for other in rules if other is not rule]
-        for other, said, truth in in_effect.undermining(spec.kind.parts[0].model.directions, rule, others):
-            yield Diagnostic((rule.name,), f"`{rule.name}`: {said}, but `{other.name}` {truth}", "advice", at_key=True)
+        others = (other for other in rules if other is not rule)
+        for sentence in in_effect.undermined(spec.kind.parts[0].model.directions, rule, others):
+            yield Diagnostic((rule.name,), f"{rule}: {sentence}", "advice", at_key=True)
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def undermined_together(
+    spec: SectionSpec, of_project: Content, of_group: Content, owner: str
+) -> Sequence[tuple[str, str, str]]:
+    """Return a sentence about each rule of a project and one of a group above it of which the other undermines the one.
+
+    Args:
+        spec: of their section.
+        of_project, of_group: the section of each, without errors.
+        owner: the group, in words.
+
+    Returns:
+        The name of the rule of the project, that of the rule of the group, and the sentence.
+    """
+    in_effect, directions = spec.kind.in_effect, spec.kind.parts[0].model.directions
+    if in_effect is None:
+        return ()
+    rules = _pattern_rules(_checked(spec.check[Level.PROJECT], of_project))
+    above = _pattern_rules(_checked(spec.check[Level.GROUP], of_group), owner)
+    return tuple(
+        (rule.name, rule_above.name, f"{one}: {sentence}")
+        for rule, rule_above in product(rules, above)
+        for one, other in ((rule, rule_above), (rule_above, rule))
+        for sentence in in_effect.undermined(directions, one, [other])
+    )
+
+
+def _pattern_rules(section_model: Wanted, owner: str = "") -> list[PatternRule]:
+    """Return the items of a section whose rules hold together."""
+    items = {} if isinstance(section_model, Resource) else section_model
+    return [PatternRule(str(name), as_json(item), owner) for name, item in items.items() if item is not None]
 
 
 def _name_rules(collection: Collection, name: str, resource: Resource) -> Iterator[tuple[str, str]]:

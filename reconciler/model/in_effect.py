@@ -23,12 +23,16 @@ class PatternRule:
     Attributes:
         name: its name or pattern.
         fields: its fields as JSON.
-        owner: the group that has it, if it is not of the target itself.
+        owner: the group that has or declares it, in words, if it is not of the target itself.
     """
 
     name: str
     fields: Fields
     owner: str = ""
+
+    def __str__(self) -> str:
+        """Return the rule in words: `` `main` ``, `` `ma*` (a group above) ``."""
+        return f"`{self.name}`{self.owner and f' ({self.owner})'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,10 @@ class InEffect:
         )
         return self.flaw(list(near))
 
-    def undermining(
+    def undermined(
         self, directions: Directions, declared_rule: PatternRule, other_rules: Iterable[PatternRule]
-    ) -> Iterator[tuple[PatternRule, str, str]]:
-        """Yield each other rule that allows more than a rule declares, with the two halves of a sentence about it.
+    ) -> Iterator[str]:
+        """Yield a sentence about each other rule that allows more than a rule declares.
 
         Args:
             directions: of the fields.
@@ -78,11 +82,14 @@ class InEffect:
             other_rules: all other rules.
         """
         for other in other_rules:
+            if not self.matches(other.name, declared_rule.name):
+                continue
             alone, both = self.together([declared_rule.fields]), self.together([declared_rule.fields, other.fields])
-            for field, verb in self.verbs.items() if self.matches(other.name, declared_rule.name) else ():
+            for field, verb in self.verbs.items():
                 is_known = field in declared_rule.fields and field in other.fields
                 if is_known and compare_field(directions, field, both, alone) in LETTING_MORE:
-                    yield other, *_halves(verb, alone[field], both[field])
+                    said, truth = _halves(verb, alone[field], both[field])
+                    yield f"{said}, but {other} {truth}"
                     break
 
 

@@ -119,6 +119,47 @@ def test_validate_knows_what_is_declared(cli_runner: CliRunner) -> None:
     )
 
 
+GROUP_RULES = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme}
+spec:
+  protected_branches:
+    main: {allowed_to_push: [], allowed_to_merge: [maintainer]}
+    "rel*": {allowed_to_push: [developer]}
+    gone: null
+"""
+
+RULES_OF_A_SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {projects: [acme/lib, acme/web]}
+spec:
+  protected_branches:
+    main: {allowed_to_push: [], allowed_to_merge: [maintainer], allow_force_push: true}
+    "release/2": {allowed_to_push: [maintainer]}
+"""
+
+ACROSS_DOCUMENTS = """\
+manifests/project.yaml:4:29: warning: `main` (group acme, manifests/group.yaml:6): nobody may push, but `main` lets Developers
+manifests/project.yaml:4:67: warning: `release/1`: only Maintainers may push, but `rel*` (group acme, manifests/group.yaml:7) lets Developers
+manifests/set.yaml:8:5: warning: `release/2`: only Maintainers may push, but `rel*` (group acme, manifests/group.yaml:7) lets Developers (for project acme/lib)
+"""
+
+
+def test_validate_compares_the_rules_of_projects_with_those_of_their_group(cli_runner: CliRunner) -> None:
+    """Each rule of either is compared with those of the other; a line of a set is named once, for its first project."""
+    cli_runner.write("manifests/group.yaml", GROUP_RULES)
+    cli_runner.write("manifests/set.yaml", RULES_OF_A_SET)
+    cli_runner.project(
+        '{protected_branches: {main: {allowed_to_push: [developer]}, "release/1": {allowed_to_push: [maintainer]}, x: {}}}'
+    )
+    done = cli_runner("validate")
+    warnings = [line for line in done.out.splitlines() if "warning: " in line]
+    assert (done.code, warnings) == (0, ACROSS_DOCUMENTS.splitlines())
+
+
 def test_nothing_is_said_of_rules_that_cannot_be_read(cli_runner: CliRunner) -> None:
     service(cli_runner)
     cli_runner.project('{protected_branches: {main: {allowed_to_push: []}, "ma*": {allowed_to_push: [developer]}}}')

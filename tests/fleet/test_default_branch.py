@@ -314,26 +314,43 @@ def test_exceptions_match_after_it_is_filled_in(cli_runner: CliRunner) -> None:
     assert "excepted until 2999-01-01: later" in done.out
 
 
-def test_an_exception_may_name_the_default_branch_by_its_name(cli_runner: CliRunner) -> None:
-    """As `accept --until` writes it: no command warns of it; of another name, those that know the branch do."""
-    projects(cli_runner, api={"protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 30}]}]})
+def test_an_exception_for_the_default_branch_is_written_as_the_rule_is_declared(cli_runner: CliRunner) -> None:
+    """It holds for the next default branch too. Of two fields, the plan counts one change, and so does `accept`."""
+    loose = {"push_access_levels": [{"access_level": 30}], "allow_force_push": True}
+    projects(cli_runner, api={"protected_branches": [{"name": name, **loose} for name in ("main", "next")]})
     cli_runner.write("manifests/set.yaml", SET)
-    accepted = cli_runner("accept --until 2999-01-01 --target acme/api --section protected_branches --reason later")
+    chosen = "--target acme/api --section protected_branches"
+    assert "Plan: 1 to update, " in cli_runner(f"plan {chosen}").out
+    accepted = cli_runner(f"accept --until 2999-01-01 {chosen} --reason later")
     assert (accepted.code, accepted.err) == (0, "1 difference excepted until 2999-01-01; 1 file written.\n")
-    document = "manifests/acme/api.yaml"
-    exception = "{section: protected_branches, item: main, fields: [allowed_to_push], until: 2999-01-01, reason: later}"
-    assert (cli_runner.folder / document).read_text() == (
+    about = 'item: "{default_branch}", fields: [allowed_to_push, allow_force_push]'
+    exception = f"{{section: protected_branches, {about}, until: 2999-01-01, reason: later}}"
+    assert (cli_runner.folder / "manifests/acme/api.yaml").read_text() == (
         f"apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/api\n  exceptions:\n    - {exception}\n"
     )
+    for branch in ("main", "next"):
+        rename(cli_runner, branch)
+        assert ", 1 excepted. " in cli_runner(f"plan {chosen}").out
+    assert cli_runner("validate").err == ""
+
+
+def test_an_exception_may_name_the_default_branch_by_its_name(cli_runner: CliRunner) -> None:
+    """No command warns of it; of another name, those that know the branch do."""
+    projects(cli_runner, api={"protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 30}]}]})
+    cli_runner.write("manifests/set.yaml", SET)
+    exception = "{section: protected_branches, item: main, fields: [allowed_to_push], until: 2999-01-01, reason: later}"
+    document = (
+        f"apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/api\n  exceptions:\n    - {exception}\n"
+    )
+    cli_runner.write("manifests/acme/api.yaml", document)
     for command in ("validate", "plan --section protected_branches"):
         done = cli_runner(command)
         assert (done.code, done.err) == (0, "")
     assert done.out.endswith("1 excepted. 3 writes to apply; 5 requests were made to plan.\n")
-    wrong = (cli_runner.folder / document).read_text().replace("item: main", "item: trunk")
-    cli_runner.write(document, wrong)
+    cli_runner.write("manifests/acme/api.yaml", document.replace("item: main", "item: trunk"))
     assert cli_runner("validate").err == ""
     done = cli_runner("plan --section protected_branches")
-    assert f"{document}:6:43: warning: `trunk` is not declared: this exception has no effect" in done.err
+    assert "manifests/acme/api.yaml:6:43: warning: `trunk` is not declared: this exception has no effect" in done.err
 
 
 def test_no_line_may_go_that_leaves_alone_what_may_be_the_default_branch(cli_runner: CliRunner) -> None:

@@ -35,16 +35,21 @@ def _undermined(planned: TargetPlan, section: Section, live: LiveState, kinds: K
     rules = cast("RulesTogether", rules_together(kind, section.target, live, by_section(planned).get(kind.name, ())))
     wanted = cast("Mapping[Key, Resource | None]", section.wanted[part.name])
     declared = {str(name) for name, resource in wanted.items() if resource is not None}
-    named = [replace(rule, fields=rules.with_names(rule.fields)) for rule in rules.after]
+    named = [
+        replace(
+            rule,
+            fields=rules.with_names(rule.fields),
+            owner=rule.owner or ("" if rule.name in declared else "not declared"),
+        )
+        for rule in rules.after
+    ]
     able = [rules.without_unable(rule) for rule in rules.after]
-    for rule in (rule for rule in named if rule.name in declared and not rule.owner):
+    for rule in (rule for rule in named if not rule.owner):
         where = Address(section.target, kind.name, part.name, part.title, rule.name)
         # The rules of the projects below a group may let people in.
         flaw = rules.in_effect.flaw_of(rule, able) if section.target.level is not Level.GROUP else ""
         if flaw:
             yield Finding(where, "closed", flaw)
         others = (other for other in named if other is not rule)
-        for other, said, truth in rules.in_effect.undermining(part.model.directions, rule, others):
-            owner = other.owner or ("" if other.name in declared else "not declared")
-            reason = f"{said}, but `{other.name}`{owner and f' ({owner})'} {truth}"
+        for reason in rules.in_effect.undermined(part.model.directions, rule, others):
             yield Finding(where, "undermined", reason)
