@@ -61,7 +61,7 @@ def as_written(document: Document, value: Any, accepted: Collection[FormerPath])
             value = with_value(value, steps, former)
         elif isinstance(parent, list):
             number = steps[-1]
-            is_there = sum(str(entry).casefold() == path.casefold() for entry in parent) > 1
-            entries = [] if is_there else [RenamedKey(path, former)]
+            is_listed = sum(str(entry).casefold() == path.casefold() for entry in parent) > 1
+            entries = [] if is_listed else [RenamedKey(path, former)]
             value = with_value(value, steps[:-1], [*parent[:number], *entries, *parent[number + 1 :]])
     return value

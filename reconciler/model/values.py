@@ -154,5 +154,5 @@ def _start(before: str, after: str, longest: float) -> int:
 
 
 def _shortened(text: str, longest: float, start: int) -> str:
-    rest = f"…{text[start:]}" if start else text
-    return rest if len(rest) <= longest else rest[: int(longest) - 1] + "…"
+    shown = f"…{text[start:]}" if start else text
+    return shown if len(shown) <= longest else shown[: int(longest) - 1] + "…"
