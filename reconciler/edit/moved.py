@@ -1,4 +1,7 @@
-"""Groups and projects that have moved: the places of their former paths, and documents with the present ones. Pure."""
+"""Groups and projects that have moved: the places of their former paths, and documents with present ones. Pure.
+
+`accept` begins with `former_paths`.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

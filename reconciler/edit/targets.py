@@ -1,4 +1,7 @@
-"""The targets of an export: groups with all projects below them, projects, the user, the instance."""
+"""The targets of an export: groups with all projects below them, projects, the user, the instance.
+
+Begin with `ExportRequest` and `resolve_targets`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""Values and their differences in words: no JSON, no positions. Pure.
-
-A list is a set: its people, roles, groups, keys, branches or labels matter, and not their order. Strings from the
-service or from manifests are shown so that they can neither steer a terminal nor turn text around.
-"""
+"""Values and their differences in words, for text, notes and pages: no JSON, no positions. Begin with `value`. Pure."""
 
 import json
 import re
