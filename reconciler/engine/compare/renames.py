@@ -96,6 +96,7 @@ def merged_hints(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
 
 def _place(hint: RenameHint) -> tuple[str, int, str, str]:
     file, _, line = hint.origin.rpartition(":")
+    # the length first: as text, line 10 would come before line 9
     return file, len(line), line, hint.name
 
 
@@ -126,6 +127,7 @@ def _pairs(
         )
         for went, came in _one_to_one(old, new):
             before, after = deleted[went].before, created[came].after
+            # where a fixed field differs too, an update cannot replace deletion and creation
             if all(before.get(name) == after[name] for name in part.writes.immutable if name in after):
                 yield deleted[went], created[came]
 

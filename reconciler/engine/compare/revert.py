@@ -300,6 +300,7 @@ class _Objects:
             and (record := self._object(update.read.id, update.address.name)) is not None
             and self.now.has_name(record, update.address.name)
         }
+        # an object that keeps its name blocks the object that had it before, and so on
         while blocked := {
             number
             for number, former in back.items()
