@@ -312,11 +312,11 @@ class _Life:
 
     def check_no_changes(self, sections: Sequence[Section]) -> None:
         """Check that a plan is empty."""
-        left = [
+        remaining = [
             f"{type(change).__name__.lower()} {change.address.name or change.address.title}"
             for change in self.plan(sections).changes
         ]
-        self.expect(not left, f"a second plan has changes: {', '.join(left)}")
+        self.expect(not remaining, f"a second plan has changes: {', '.join(remaining)}")
 
     def plan(self, sections: Sequence[Section]) -> Plan:
         """Return a plan, and check that it has no problems."""

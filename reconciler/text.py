@@ -281,7 +281,7 @@ def _restored_lines(saved: RunDocument, style: Style) -> list[str]:
 
 
 def _joined(line_groups: Iterable[tuple[list[str], list[str]]], style: Style) -> list[str]:
-    """Return headings with their lines; a heading that repeats the previous one is left out.
+    """Return headings with their lines; a heading that repeats the previous heading is left out.
 
     On a terminal, a blank line separates the targets.
     """
@@ -482,17 +482,18 @@ def _target_lines(target_states: Sequence[TargetState], style: Style) -> list[st
     in_order = Counter[Check]()
     alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
     for state in target_states:
-        for verdict, about, said in _checks(state):
+        for verdict, about, sentence in _checks(state):
             if verdict is Verdict.OK:
-                in_order[verdict, about, said] += 1
+                in_order[verdict, about, sentence] += 1
             else:
                 # texts of requests name the target: without its path, one refusal of many targets is one line
                 place = state.target.url
-                everywhere = said.replace(place, f"{state.level}s/<path>/") if place else said
+                everywhere = sentence.replace(place, f"{state.level}s/<path>/") if place else sentence
                 places = alike.setdefault((state.level, (verdict, about, everywhere)), {})
-                places[state.target] = verdict, about, said
+                places[state.target] = verdict, about, sentence
     counts = [
-        (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in in_order.items()
+        (verdict, about, f"{sentence} ({counted(number, 'target')})")
+        for (verdict, about, sentence), number in in_order.items()
     ]
     lines = _titled("sections", sorted(counts, key=itemgetter(1)), style)
     groups: dict[tuple[Target, ...], list[Check]] = {}
@@ -515,18 +516,18 @@ def _section_checks(section_state: SectionState, *, is_explained: bool) -> Itera
     """Yield the check of a section, unless the findings of its target explain it, and its findings."""
     why = advised(section_state.said, section_state.remedy)
     if not is_explained or why or section_state.read != "no":
-        said = f"read: {section_state.read}, write: {section_state.write}"
-        yield section_state.verdict, section_state.section, f"{said}: {why}" if why else said
+        permissions = f"read: {section_state.read}, write: {section_state.write}"
+        yield section_state.verdict, section_state.section, f"{permissions}: {why}" if why else permissions
     yield from (_check(finding) for finding in section_state.findings)
 
 
 def _titled(title: str, checks: Iterable[Check], style: Style) -> list[str]:
     """Return a title and its checks, a line each; a text that is too wide is below."""
     lines = []
-    for verdict, about, said in checks:
+    for verdict, about, sentence in checks:
         if style.quiet and verdict is Verdict.OK:
             continue
-        subject, words = escaped(about), escaped(said)
+        subject, words = escaped(about), escaped(sentence)
         start = f"  {_painted(verdict, verdict, style)}{' ' * (FINDING_INDENT - 2 - len(verdict))}{subject}"
         room = " " * max(2, FINDING_WIDTH - len(subject))
         if style.width is None or FINDING_INDENT + len(subject + room + words) <= style.width:

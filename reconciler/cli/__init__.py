@@ -124,7 +124,7 @@ class Commands(click.Group):
         """Return the command that was named.
 
         Raises:
-            UsageError: there is no such command; the message suggests a similar one.
+            UsageError: there is no such command; the message suggests a similar name.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             from reconciler.cli.foreign_words import foreign_command

@@ -137,6 +137,7 @@ def signals_handled(on_signal: Callable[[], None] = lambda: None, grace_signals:
     """
     signals = Signals(on_signal, grace_signals)
     before = {}
+    # Python lets only the main thread handle signals
     if current_thread() is main_thread():
         caught = [number for number in ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, signals.handle) for number in caught}

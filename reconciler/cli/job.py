@@ -214,6 +214,7 @@ def write_pipeline(saved: "RunDocument", part_count: int = 1) -> None:
         part_count: how many jobs apply it, side by side.
     """
     image, branch = os.environ.get("RECONCILER_IMAGE"), os.environ.get("CI_COMMIT_BRANCH")
+    # the plan of a part is merged by a later job, which writes the pipeline
     if image and part() is None and branch and branch == os.environ.get("CI_DEFAULT_BRANCH"):
         save(PIPELINE, json.dumps(apply_pipeline(image, part_count, is_empty=not any(saved.changes)), indent=2) + "\n")
 

@@ -1,4 +1,7 @@
-"""Our own log, which goes to stderr: warnings that come while a plan is made wait until its end."""
+"""Our own log, which goes to stderr: warnings that come while a plan is made wait until its end.
+
+`command` calls `start_log` before a command runs; commands that plan use `warnings_last`.
+"""
 
 import json
 import logging

@@ -111,6 +111,7 @@ def save_fleet(saved: "RunDocument", page: Path, style: "Style", now: "datetime"
     from reconciler.reports.history import History, is_ahead, load_history, save_history, with_run, without_future
 
     file = history_of(page)
+    # a pipe or a device has no history beside it
     if not is_replaced(page):
         save(page, fleet.page(saved, with_run(None, saved), style, authors_of(saved)))
         return

@@ -177,7 +177,7 @@ def _saved(client: Client, drawn: Plan, digest: str, planning: PlanningOptions, 
 
 
 def _failed_before(report_path: str | None) -> frozenset[Address] | None:
-    """Return the addresses of the changes that a previous run did not do, by its report; None without one."""
+    """Return the addresses of the changes that a previous run did not do, by its report; None without a report."""
     if report_path is None:
         return None
     report = read_report(Path(report_path))

@@ -1,4 +1,4 @@
-"""Progress on stderr: a live line on a terminal, or a log line every ten seconds in a CI job."""
+"""Progress on stderr: a live line on a terminal, or a log line every ten seconds in a CI job. Begin with `watched`."""
 
 import logging
 import os

@@ -131,6 +131,7 @@ def store(
         numbered = replace(report, targets=_numbered(report.targets, basis.seen, application, client))
         planned = tuple(saved_plan.changes)
         change = Projection(numbered, basis, history, all_kinds(), planned, application.read, canary_targets).onto
+    # an apply that changed nothing is no entry of the log
     if change(stored.inventory) == stored.inventory and not report.made.writes:
         return code
     apply = replace(_logged_apply(report), manifests=commit, service=place.service, result=code, canary=canary)

@@ -111,6 +111,7 @@ def write_result(
     reports = [partial(put, format_, Path(file)) for format_, file in output.reports]
     with job.keeping() if job else nullcontext(), signals_handled(grace_signals=1):
         attempt_all([*([] if silent else [show]), *saves, *reports])
+    # last: a plan that could not be written is not announced
     if fleet is not None and job:
         job.publish(fleet)
 

@@ -1,4 +1,4 @@
-"""The files of a new repository of manifests, except the manifests of a group. Pure."""
+"""The files of a new repository of manifests, except the manifests of a group: see `scaffold`. Pure."""
 
 import json
 from collections.abc import Iterable

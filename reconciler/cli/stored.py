@@ -1,4 +1,4 @@
-"""Saved plans and reports, read from the files that a command names."""
+"""Saved plans and reports, read from the files that a command names: `read_plan` and `read_report`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -200,19 +200,19 @@ def _components_and_images(reader: Reader, configuration: str) -> Iterator[Docto
         yield DoctorFinding(Verdict.UNKNOWN, "component", reason, "reconciler init writes one")
     for project, version in components:
         tag = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/tags/{quote(version, safe='')}")
-        yield _published("component", f"tag {version}", project, tag, is_there=True)
+        yield _published("component", f"tag {version}", project, tag, exists=True)
     for project, version in dict.fromkeys(IMAGE.findall(configuration)):
         listed = _ask(reader.pages, f"projects/{quote(project, safe='')}/registry/repositories?tags=true")
         images = listed if isinstance(listed, list) else []
         tags = {tag.get("name") for image in images for tag in image.get("tags", ())}
-        yield _published("image", f"image {version}", project, listed, is_there=version in tags)
+        yield _published("image", f"image {version}", project, listed, exists=version in tags)
 
 
-def _published(check_name: str, name: str, project: str, version_response: object, *, is_there: bool) -> DoctorFinding:
+def _published(check_name: str, name: str, project: str, version_response: object, *, exists: bool) -> DoctorFinding:
     """Return a finding on a version, by the service's response."""
     if isinstance(version_response, ServiceError) and not isinstance(version_response, NotFound):
         return DoctorFinding(Verdict.UNKNOWN, check_name, f"{project}: {version_response}")
-    if isinstance(version_response, NotFound) or not is_there:
+    if isinstance(version_response, NotFound) or not exists:
         remedy = "push its tag there, so that the pipeline of that project publishes it"
         return DoctorFinding(Verdict.ERROR, check_name, f"{project} has no {name}, or the token cannot see it", remedy)
     return DoctorFinding(Verdict.OK, check_name, f"{project} has the {name}")

@@ -64,8 +64,8 @@ class Difference:
     """A change, an outcome or a problem that only one of two documents has, or that differs between them.
 
     Attributes:
-        entry: as the newer document has it, or as the older one had it.
-        news: whether only the newer document has it, only the older one, or both, with other values.
+        entry: in the words of the newer document, or of the older document if only that has the entry.
+        news: whether only the newer document has it, or only the older document, or both, with other values.
         before: how it was; None if it is new. Its keys are `action`, `live.NAME` and `declared.NAME` for a field, and
             so on.
         after: how it is; None if it is gone.

@@ -332,7 +332,7 @@ def with_findings(document: RunDocument, *findings: Finding) -> RunDocument:
 
 
 def refuse_unless_current(saved: RunDocument, *, api_url: str, now: datetime, max_age: timedelta) -> None:
-    """Refuse a plan for another service, or one that is too old.
+    """Refuse a plan for another service, or a plan that is too old.
 
     Raises:
         PlanRefused: the plan is refused; the message has the fix.

@@ -407,9 +407,9 @@ class _Placeholders:
         return REQUEST.sub(self._any_request, reason)
 
     def _any_request(self, match: re.Match[str]) -> str:
-        start, ref, rest = match.groups()
+        start, ref, below = match.groups()
         # an error names a target by its path or by its number; IDs below it differ from target to target
-        return f"{start}<path>{ID_IN_PATH.sub('<id>', rest)}" if ref == self._ref or ref.isdecimal() else match[0]
+        return f"{start}<path>{ID_IN_PATH.sub('<id>', below)}" if ref == self._ref or ref.isdecimal() else match[0]
 
 
 def _hides(old_value: Json, new_value: Json) -> bool:

@@ -1,4 +1,7 @@
-"""The deltas of targets, completed by those that appear when the first ones are carried out. Pure."""
+"""The deltas of targets, completed by those that appear when the first ones are carried out. Pure.
+
+`accept` and `own` begin with `collected`, then plan `alone` again.
+"""
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -3,7 +3,7 @@
 Begin with `Deltas.collect`; `place` then decides which document declares each value.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,11 +74,13 @@ class _Names:
         objects: the live objects.
         entries: the declared entries, as the merged spec has them.
         unique: see `Collection.unique_name_of`; empty if objects do not refer to one another.
+        exchanged: the declared names that go round in a circle of former names.
     """
 
     objects: Mapping[Key, list[LiveRecord]]
     entries: Mapping[Key, list[Key]]
     unique: Mapping[Key, Key]
+    exchanged: Set[Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +148,10 @@ class _Drift:
             self._solve_item(part, problem.address, problem.reason, excepted)
 
     def _is_exchanged(self, part: Part, item_name: Key | None) -> bool:
-        """Return whether an item exchanges its name with others that are live by their own: then all keep theirs."""
+        """Return whether an item exchanges its name with other live items: then all of them keep their names."""
         if not isinstance(part, Collection) or item_name is None or not self._named(part, item_name):
             return False
-        declared: Any = self.section.wanted[part.name]
-        exchanged = circles(former_names(declared, part.identity))
-        return any(part.identity(item_name) in circle for circle in exchanged)
+        return part.identity(item_name) in self._names(part).exchanged
 
     def _solve_item(self, part: Collection, address: Address, reason: str, excepted: Container[str]) -> None:
         name = address.name
@@ -264,7 +264,9 @@ class _Drift:
             for entry in self.merged if has_items else self.merged.get(part.name, ()):
                 entries.setdefault(self._canonical(part, entry), []).append(entry)
             unique = part.unique_name_of(live_objects) if part.relations.refers else {}
-            self.named[part.name] = _Names(objects, entries, unique)
+            declared: Any = self.section.wanted.get(part.name, {})
+            exchanged = frozenset(name for circle in circles(former_names(declared, part.identity)) for name in circle)
+            self.named[part.name] = _Names(objects, entries, unique, exchanged)
         return self.named[part.name]
 
     def _canonical(self, part: Collection, item_name: Key | None) -> Key:

@@ -69,7 +69,7 @@ class Drafts:
 
         Args:
             edits: of documents as these drafts have them.
-            originals: by such a document, the document as it was read, or the target of a new one.
+            originals: by such a document, the document as it was read, or the target of a new document.
             pruned: by such a document, the sections that are pruned for any of its targets.
         """
         values, added = dict(self.values), dict(self.added)

@@ -22,8 +22,8 @@ class Drop:
     """A declared field, item or entry is removed.
 
     Attributes:
-        together: the identities of all entries that name the same object, such as a path and an ID: one that is kept
-            keeps the object declared. It is not compared: targets may declare the same object by different entries.
+        together: the identities of all entries that name the same object, such as a path and an ID: while one of these
+            stays, the object is declared. It is not compared: targets may declare the object by different entries.
     """
 
     together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
@@ -216,7 +216,7 @@ def _drop(raw_spec: Any, steps: Steps, *, kept: int, field_depth: int) -> None:
 
 
 def _except(written_exceptions: list[Any], exception: Mapping[str, Any]) -> None:
-    """Add an exception; it replaces one for the same object and fields, such as one that has expired."""
+    """Add an exception; it replaces an exception for the same object and fields, such as an expired one."""
     about = _about(exception)
     written_exceptions[:] = [other for other in written_exceptions if _about(other) != about]
     written_exceptions.append(dict(exception))

@@ -196,7 +196,7 @@ def _as_written(stack: Stack, section: str, item_name: Key | None) -> Key | None
 
 
 def _documents(target: Target, section: str, stack: Stack, sound: Manifests) -> tuple[Document | None, Document]:
-    """Return the own document of a target, None if it has none, and the one that declares the section."""
+    """Return the own document of a target, None if it has none, and the document that declares the section."""
     own = sound.index.targets.get(target.identity)
     beside = next(layer for layer in reversed(stack.layers) if section in layer.sections).document
     return (own.document if own else None), beside

@@ -68,7 +68,7 @@ class Folder:
         return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
-        """Return the document of a target, which may name it by path or by ID; None without one."""
+        """Return the document of a target, which may name it by path or by ID; None without a document."""
         return next(filter(None, map(self.manifests.index.targets.get, resolved.identities)), None)
 
     def declared(self, declared_target: DeclaredTarget, exported: Exported, section_names: Container[str]) -> Addressee:
@@ -164,7 +164,7 @@ def distinct(path: Path, taken: Mapping[str, Path]) -> Path:
 
 
 def _fitting(name: str, ending: str = "") -> str:
-    """Return the name of a file or folder; one that is too long is cut and gets a digest."""
+    """Return the name of a file or folder; a name that is too long is cut and gets a digest."""
     if len(f"{name}{ending}".encode()) <= LONGEST_NAME:
         return f"{name}{ending}"
     digest = f"-{_digest(name)}{ending}"

@@ -1,4 +1,7 @@
-"""The omissions of an export with their reasons: in full, or in one line for all that share a cause. Pure."""
+"""The omissions of an export with their reasons: in full, or in one line for all that share a cause. See `LeftOut`.
+
+Pure.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

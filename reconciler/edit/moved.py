@@ -1,4 +1,7 @@
-"""Groups and projects that have moved: the places of their former paths, and documents with the present ones. Pure."""
+"""Groups and projects that have moved: the places of their former paths, and documents with present ones. Pure.
+
+`accept` begins with `former_paths`.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -61,7 +64,7 @@ def as_written(document: Document, value: Any, accepted: Collection[FormerPath])
             value = with_value(value, steps, former)
         elif isinstance(parent, list):
             number = steps[-1]
-            is_there = sum(str(entry).casefold() == path.casefold() for entry in parent) > 1
-            entries = [] if is_there else [RenamedKey(path, former)]
+            is_listed = sum(str(entry).casefold() == path.casefold() for entry in parent) > 1
+            entries = [] if is_listed else [RenamedKey(path, former)]
             value = with_value(value, steps[:-1], [*parent[:number], *entries, *parent[number + 1 :]])
     return value

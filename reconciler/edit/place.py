@@ -337,7 +337,7 @@ def _is_as_strict(stack: Stack, steps: Steps, delta: Delta) -> bool:
 
 
 def _prevented(stack: Stack, own_deltas: Mapping[Steps, Delta]) -> Mapping[Steps, str]:
-    """Return the deltas that a lock or a minimum prevents, and those within such a delta, each with the reason."""
+    """Return the deltas that a lock or a minimum prevents, and all deltas within such a delta, each with the reason."""
     prevented: dict[Steps, str] = {}
     # outer values first: within a prevented change, nothing changes either
     for steps in sorted(own_deltas, key=len) if stack.has_locks else ():

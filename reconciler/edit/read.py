@@ -54,7 +54,7 @@ def read_all(export_request: ExportRequest, reader: FleetReader, kinds: Kinds, p
     """Read every section that the level of each target has, or only the requested sections.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`, or none of the named targets can be read.
+        ServiceError: an error of `ENDS_A_RUN`, or none of the named targets can be read.
     """
     progress.begin("looking for targets")
     switches = frozenset(key for kind in kinds.values() for key in kind.needs.switches)

@@ -115,7 +115,7 @@ def declarable(record: LiveRecord) -> dict[str, Any]:
 
 
 def undeclarable(record: LiveRecord) -> set[str]:
-    """Return the live fields that contradict others, named as by `fields_of`."""
+    """Return the live fields that contradict other fields, named as by `fields_of`."""
     return {*fields_of(record.resource)} - {*declarable(record)} - {*record.read_only, *record.unshown}
 
 

@@ -1,4 +1,7 @@
-"""The targets of an export: groups with all projects below them, projects, the user, the instance."""
+"""The targets of an export: groups with all projects below them, projects, the user, the instance.
+
+Begin with `ExportRequest` and `resolve_targets`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,7 +119,7 @@ def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches
     """Look up the named groups and projects, once each, and list the projects of each group; see `discover`.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`, or none of the named targets can be read.
+        ServiceError: an error of `ENDS_A_RUN`, or none of the named targets can be read.
     """
     named = dict.fromkeys(
         [Target(Level.GROUP, name) for name in export_request.groups]
@@ -157,7 +160,7 @@ def _fetch(target: Target, reader: FleetReader) -> tuple[str, int | None, bool, 
     """Return path and ID of a group or project, whether its repository is empty, and its default branch; or an error.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     answer = answer_or_error(lambda: _known(fetch_record(target, reader)))
     if not isinstance(answer, NotFound):

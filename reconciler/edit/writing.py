@@ -1,4 +1,4 @@
-"""The files of manifests: which of them must not change, and how the others are written: all of them or none."""
+"""The files of manifests: which of them must not change, and how all others are written: all of them or none."""
 
 import os
 from collections.abc import Iterable, Sequence

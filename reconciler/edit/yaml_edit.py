@@ -32,17 +32,17 @@ def same(one: Any, other: Any) -> bool:
 
 
 class RenamedKey(str):
-    """A key, or an entry of a list, that replaces another, and keeps its comment and its place.
+    """A key, or an entry of a list, that replaces another one, and keeps its comment and its place.
 
     Attributes:
-        former: the replaced one.
+        former: the replaced key or entry.
     """
 
     __slots__ = ("former",)
     former: str
 
     def __new__(cls, name: str, former: str) -> Self:
-        """Make a key that replaces another."""
+        """Make a key that replaces another key."""
         key = super().__new__(cls, name)
         key.former = former
         return key

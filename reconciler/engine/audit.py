@@ -86,6 +86,7 @@ def with_audit(planned: Planned) -> tuple[Plan, tuple[Remark, ...]]:
         asked += [
             name for name, target in declared.items() if any(section.kind in traced for section in target.sections)
         ]
+    # one reading for both questions: the longer span
     after = min(moment for moment in (who, back) if moment)
     events, remarks = _read(planned, [*dict.fromkeys(asked)], after, as_one=back is not None)
 
@@ -247,6 +248,7 @@ def _author(change: Change, traced: Pairs, kinds: Kinds, recorded_ids: Former) -
         and (not part.is_collection or any(_identity(name, part) in names for name in mark.names))
     ]
     if isinstance(change, Update):
+        # reversed, so that of one field the newest event is put in last
         newest = {mark.field: (event, mark) for event, mark in reversed(about) if mark.field in change.after}
         events = [event for event, mark in newest.values() if mark.is_still_set(change.before.get(str(mark.field)))]
         event = max(events, key=lambda event: event.time, default=None)

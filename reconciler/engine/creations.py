@@ -63,7 +63,7 @@ def find_absent(
 
     Raises:
         ConfigurationError: nothing exists, because the URL is not that of an API.
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     creating = [target for target in targets if target.creation is not None]
     if not (creating or roster.answers):

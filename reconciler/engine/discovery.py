@@ -132,7 +132,7 @@ def discover(
         prefetch: reads listed projects in requests that no list needs; None to read only lists.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
+        ServiceError: an error of `ENDS_A_RUN`. Any other failure is the obstacle of a group.
     """
     wanted: dict[str, GroupListing] = {}
     for group, listing in groups.items():
@@ -199,7 +199,7 @@ def look_up_unlisted(run: Run, manifests: Manifests, discovery: Discovery, roste
         roster: the service.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     listed = discovery.listed
     lists = {group.casefold() for group, members in discovery.groups.items() if not isinstance(members, Obstacle)}
@@ -236,7 +236,7 @@ def with_default_branches(
         listed: the projects that a list has shown, by path in lower case and by number.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     unknown = {
         declared.target

@@ -42,7 +42,7 @@ def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -
         secrets: texts that the reason of a failure must not hold.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     record = answer_or_error(lambda: reader.get(f"{project.url}import"))
     if isinstance(record, ServiceError):

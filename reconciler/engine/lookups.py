@@ -73,7 +73,7 @@ def plan_with_lookups(
         live: as it was read.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     creations = {target.target.identity: target for target in declared_targets if target.creation is not None}
     archives = from_archives(creations.values(), live.absent)
@@ -203,7 +203,7 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
     """Look up the numeric ID of a path.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     target = reference.target
     if target.level is Level.USER:
@@ -221,7 +221,7 @@ def look_up_user(target: Target, reader: Reader) -> int | Obstacle:
     """Look up the numeric ID of a username.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     answer = answer_or_error(lambda: reader.get(f"users?username={quote(str(target.ref), safe='')}"))
     if isinstance(answer, ServiceError):
@@ -254,7 +254,7 @@ def look_up(references: Iterable[Reference], reader: Reader) -> dict[Reference, 
     """Look up the numeric ID of each path, once each.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     ordered = sorted(set(references), key=lambda reference: (reference.level, reference.path))
     return ask_each(look_up_id, ordered, reader)
@@ -264,7 +264,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> Known | Obstacle:
     """Look up the names in a list.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
 
     def ask() -> Known:
@@ -320,7 +320,7 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader) -> 
     """Return live state with the answers to lookups; each is requested once.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     wanted = list(missing)
     ids = look_up([lookup for lookup in wanted if isinstance(lookup, Reference)], reader)
@@ -333,7 +333,7 @@ def look_up_paths(targets: Iterable[Target], reader: Reader) -> dict[Target, str
     """Look up the full path of each target that is given by ID, once each.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     ordered = sorted(targets, key=lambda target: target.order)
     return ask_each(_look_up_path, ordered, reader)
@@ -347,7 +347,7 @@ def look_up_default_branch(target: Target, reader: Reader) -> str | Obstacle:
     """Look up the default branch of a project; its record is shared with whatever else asks for it.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     record = answer_or_error(lambda: fetch_record(target, reader))
     if isinstance(record, ServiceError):

@@ -47,7 +47,7 @@ def plan(run: Run) -> Planned:
 
     Raises:
         ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
-        ServiceError: one that `read.ENDS_A_RUN`. Any other failure is a problem in the plan.
+        ServiceError: an error of `read.ENDS_A_RUN`. Any other failure is a problem in the plan.
         NothingSelected: a path or a label that is selected matches no target.
         UsageError: no target declares a section that is selected.
     """

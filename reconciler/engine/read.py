@@ -70,7 +70,7 @@ def read_live(
         ids: the known numeric IDs; any other ID that a path needs is requested.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
+        ServiceError: an error of `ENDS_A_RUN`. Any other failure is an `Unreadable`.
     """
     wanted = {
         (target.target, section.kind, part): declared
@@ -199,7 +199,7 @@ def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
     """Return an answer, or the error that occurred instead.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     try:
         return ask()

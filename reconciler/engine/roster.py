@@ -190,7 +190,7 @@ class Roster:
             known_answers: targets that a list has shown already, so that they cost no request.
 
         Raises:
-            ServiceError: one that `ENDS_A_RUN`.
+            ServiceError: an error of `ENDS_A_RUN`.
         """
         existing = self.answers = {**(known_answers or {}), **self.answers}
         waiting = {target.identity: target for target in targets if target.identity not in existing}
@@ -321,7 +321,7 @@ def has_other_level(target: Target, reader: Reader) -> bool:
     """Return whether a project that is not found is a group, or the reverse.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     other = Target(OTHER_LEVEL[target.level], target.ref)
     # A project always has a namespace: a path without a slash needs no request.

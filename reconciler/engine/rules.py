@@ -114,7 +114,7 @@ def find_obstacles(moment: Moment, facts: Facts, *, checking: bool = False) -> t
         checking: whether only the rules of the doctor are checked.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     for rule in RULES:
         if rule.moment is not moment or rule.absent or (checking and not rule.checked):
@@ -243,7 +243,7 @@ def _moved(declared: DesiredTarget, facts: Facts) -> Iterator[Obstacle]:
 
 
 def _is_at(declared: DesiredTarget, move: Move, facts: Facts) -> bool:
-    """Return whether a declared target is the one that has moved to some place."""
+    """Return whether a declared target is the target that has moved to some place."""
     target, other = declared.target, facts.roster.moves.get(declared.target)
     numbers = {target.ref, None if other is None else other.number}
     path = (move.path or "").casefold()

@@ -274,7 +274,7 @@ def ask_caller(reader: Reader) -> Caller:
     """Look up the user behind the token: one request a run, and two more for an administrator.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     owner = _record(reader, OWNER)
     return caller_of(owner, _record(reader, TOKEN) if owner.get("is_admin") is True else {}, reader)
@@ -284,7 +284,7 @@ def caller_of(owner: Mapping[str, Json], token_record: Mapping[str, Json], reade
     """Return the caller by the records of user and token; one request shows whether a scope is missing.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     name, number, scopes = owner.get("username"), owner.get("id"), token_record.get("scopes")
     admin = owner.get("is_admin") is True
@@ -304,7 +304,7 @@ def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord
     """Return the record of a project or a group, or the error if it cannot be read.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     answer = answer_or_error(lambda: fetch_record(target, reader))
     if isinstance(answer, ServiceError):
@@ -325,7 +325,7 @@ def read_membership(group: Target, reader: Reader, caller: Caller) -> ProjectRec
     """Return a record with the caller's role in a group, which the group's own record does not show.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     if caller.admin:
         return ProjectRecord(role=Role.OWNER)
@@ -357,7 +357,7 @@ def absence_obstacle(
         licensed: whether all requested sections exist in the paid editions alone.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     if has_other_level(target, reader):
         return wrong_level_obstacle(target)
@@ -392,7 +392,7 @@ def group_absence_obstacle(group: str, reader: Reader, caller: Caller) -> Obstac
     """Return the obstacle of many invisible targets in one group, which may be invisible itself.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     target = Target(Level.GROUP, group)
     if isinstance(answer_or_error(lambda: fetch_record(target, reader)), TargetRecord):
@@ -418,7 +418,7 @@ def path_remedy(target: Target, reader: Reader) -> str:
     Only the first page of the group's list is searched.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     group = Target(Level.GROUP, target.parent).url if target.parent else ""
     listing = {
@@ -439,7 +439,7 @@ def visibility_remedy(reader: Reader, what: str = "path") -> str:
     """Return the remedy for an object that is not found, and may be hidden from the token.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`.
+        ServiceError: an error of `ENDS_A_RUN`.
     """
     shortfall = ask_caller(reader).shortfall
     if shortfall:
@@ -485,7 +485,7 @@ def with_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
 
     Raises:
         ConfigurationError: there are many targets, and not one of them is visible; or the URL is not that of an API.
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     failures = list(_failures(desired, live, kinds))
     if not failures:
@@ -525,7 +525,7 @@ def refuse_unless_api(reader: Reader, api_url: str) -> None:
 
     Raises:
         ConfigurationError: it is such a URL.
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     remedy = url_remedy(api_url)
     if remedy and not isinstance(_version(reader).get("version"), str):
@@ -579,7 +579,10 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
 
 
 def _explain_alike(alike: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
-    """Explain failures that are alike by one request, or only the first one; and return the unexplained failures."""
+    """Explain failures that are alike by one request, or only the first failure.
+
+    And return the unexplained failures.
+    """
     # Otherwise a missing edition or role would cost a request, and be a problem, for each project of a group.
     first, *others = alike
     if first.absent and len(alike) >= MIN_TARGETS_OF_CAUSE:

@@ -227,7 +227,7 @@ def _branches(fields: dict[str, Json]) -> dict[str, Json]:
 
 
 def create(new: New) -> Requests:
-    """Return the request with a type: without one, the service makes a rule without approvers one for any approver."""
+    """Return the request with a type: a rule without a type and without approvers would be for any approver."""
     sort = {"name": NAME_OF_ANY, "rule_type": ANY} if new.name == ANY else {**new.new_name, "rule_type": "regular"}
     return (new.post({**sort, **_branches(new.fields)}),)
 

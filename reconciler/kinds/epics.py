@@ -161,9 +161,9 @@ def decode(entry: Json) -> LiveRecord:
 
 
 def is_hidden(epic: Resource) -> bool:
-    """Return whether an epic is written before the one above it: a public one may not be below a confidential one.
+    """Return whether an epic is written before its parent: a public epic may not be below a confidential epic.
 
-    Of a public epic below a confidential one, or above it, GitLab drops the update without a word.
+    If a public epic is below a confidential epic, or above it, GitLab drops the update without a word.
     """
     return isinstance(epic, Epic) and epic.confidential
 

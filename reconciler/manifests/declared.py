@@ -371,16 +371,16 @@ def _without_faults(raw_document: Mapping[str, Any], faults: Sequence[Diagnostic
     """Return a document without its faulty parts, where no other part depends on them."""
     metadata = raw_document.get("metadata")
     kept = dict(metadata) if isinstance(metadata, dict) else {}
-    rest = {**raw_document, "metadata": kept} if kept else dict(raw_document)
+    sound = {**raw_document, "metadata": kept} if kept else dict(raw_document)
     faulty = _faulty_exceptions(faults)
     if faulty:
         kept[EXCEPTIONS] = [exception for number, exception in enumerate(kept[EXCEPTIONS]) if number not in faulty]
     for steps in (fault.steps for fault in faults):
         if steps[:1] == (CREATE_KEY,):
-            rest.pop(CREATE_KEY, None)
+            sound.pop(CREATE_KEY, None)
         elif steps == ("metadata", EXCEPTIONS) or steps[:2] in BESIDE_SPEC:
             kept.pop(str(steps[1]), None)
-    return rest
+    return sound
 
 
 def _faulty_exceptions(faults: Sequence[Diagnostic]) -> frozenset[Key]:

@@ -140,7 +140,7 @@ def broken_locks(stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
 def deviations(stack: Stack) -> Iterator[tuple[Layer, Steps]]:
     """Yield each value that breaks a lock, by its layer and its steps in this layer, as written.
 
-    Errors are omitted that removing one value cannot fix: a value that drops a locked one, `prune`, and `unmanaged`.
+    Errors are omitted that removing one value cannot fix: a value that drops a locked value, `prune`, and `unmanaged`.
     """
     for layer, error in broken_locks(stack):
         if not error.at_key and error.steps[0] != UNMANAGED:

@@ -185,13 +185,13 @@ class Manifests:
             target: the target. The groups above a target named by ID are not known.
             field: a section, or an object of it or a field of that, joined by dots.
         """
-        section, _, rest = field.partition(".")
+        section, _, inner = field.partition(".")
         names = str(target.ref).split("/")
         paths = ["/".join(names[:end]) for end in range(1, len(names))]
         above = (self.targets.get(Target(Level.GROUP, path).identity) for path in paths)
         for group in (group for group in above if group and group.hands_down(section)):
             for name, wanted in group.spec.get(section, {}).items():
-                if wanted is not None and f"{rest}.".startswith(f"{name}." if rest else ""):
+                if wanted is not None and f"{inner}.".startswith(f"{name}." if inner else ""):
                     place, _ = group.explain((section, name))[-1]
                     yield f'also holds here: "{name}" of {group.desired.target} ({place})'
 

@@ -118,8 +118,8 @@ class MergedTarget:
             others: further names, of the same target.
 
         Returns:
-            The place; the item's own name and the others, with the placeholders that the item's own name has. None if
-            no layer declares the item, or if `validate` would refuse the others as its former names.
+            The place; the item's own name and the further names, with the placeholders that the item's own name has.
+            None if no layer declares the item, or if `validate` would refuse the further names as its former names.
         """
         section = self.stack.sections.get(address.section)
         if not isinstance(section, dict) or address.name not in section:

@@ -48,7 +48,7 @@ Fault = Literal["looser", "incomparable", "locked looser"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A value of a layer that conflicts with the minimum of another one.
+    """A value of a layer that conflicts with the minimum of another layer.
 
     Attributes:
         layer: the layer.

@@ -132,7 +132,7 @@ class Search:
                     self._pass_over(f"{folder}/{name}")
 
     def _pass_over(self, path: str) -> None:
-        if path.lower().endswith(ALIKE) and holds_manifest(path):
+        if path.lower().endswith(ALIKE) and is_manifest_text(path):
             self.passed_over.append(path)
 
     def _add_file(self, path: str, real: str) -> None:
@@ -160,8 +160,8 @@ def why_passed_over(path: str) -> str:
     return f"this manifest is not read, because its name does not end in {endings} or {SUFFIXES[-1]}: rename it"
 
 
-def holds_manifest(path: str) -> bool:
-    """Whether a file can be read and contains what every manifest does."""
+def is_manifest_text(path: str) -> bool:
+    """Whether a file can be read and contains the words that every manifest has."""
     if not Path(path).is_file() or leads_out(path):
         return False
     try:
@@ -314,11 +314,7 @@ def _reason(read_error: OSError | ValueError) -> str:
 
 
 def read_mapping(source: Source) -> dict[str, Any]:
-    """Return the one mapping of a YAML text that is no manifest; an empty one if the text is empty.
-
-    Raises:
-        ManifestErrors: the text is not YAML, or not one mapping.
-    """
+    """Return the mapping of a YAML text that is no manifest; an empty mapping if the text is empty."""
     reading = source.read()
     if reading.errors:
         raise ManifestErrors(reading.errors)

@@ -114,7 +114,7 @@ class Composition:
 
     @property
     def values(self) -> Placeholders | None:
-        """The values of the placeholders; None if one is used and the path is not known."""
+        """The values of the placeholders; None if a placeholder needs the path and the path is not known."""
         layers = [layer for _, layers in self.parts for layer in layers]
         if self.nameless and any(layer.placeholders.keys() - {DEFAULT_BRANCH} for layer in layers):
             return None
@@ -167,7 +167,7 @@ def merge_targets(
 def _other_branches(
     compositions: Iterable[Composition], merged_targets: Mapping[Identity, MergedTarget]
 ) -> Iterator[tuple[Layer, Diagnostic]]:
-    """Yield a warning about each name in a set that is the default branch of some of its projects, and not of others.
+    """Yield a warning about each name in a set that is the default branch of only some of its projects.
 
     A project does not count if another name in the section, such as a wildcard, matches its default branch.
     """

@@ -157,9 +157,9 @@ def field_path(field: str, raw_spec: Any) -> Steps | None:
         if field == key:
             return (key,)
         if field.startswith(f"{key}."):
-            rest = field_path(field[len(key) + 1 :], raw_spec[key])
-            if rest is not None:
-                return (key, *rest)
+            inner = field_path(field[len(key) + 1 :], raw_spec[key])
+            if inner is not None:
+                return (key, *inner)
     return None
 
 

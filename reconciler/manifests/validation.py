@@ -411,7 +411,7 @@ def _single_former_name(item_value: Any) -> str:
 
 
 def _exchange_errors(former_by_name: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield an error for each item that exchanges its name with others."""
+    """Yield an error for each item that exchanges its name with other items."""
     for circle in circles(former_by_name):
         names = listed(f"`{name}`" for name in circle)
         fix = f"leave {OLD_NAMES} out to exchange their fields, or use a third name first"

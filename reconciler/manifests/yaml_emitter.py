@@ -96,12 +96,12 @@ def behind_key(value: Any, column: int, indents: Indents) -> tuple[str, str]:
 
 
 def inline(value: Any) -> str:
-    """Return a value on one line, with what it holds between brackets."""
+    """Return a value on one line, with its inner values between brackets."""
     return _emit([[value]], STANDARD, None)[1:-2]
 
 
 class _Columns(emitter.Indents):
-    """The columns of what encloses a value."""
+    """The columns of the values that enclose a value."""
 
     def seq_flow_align(self, *_: object) -> int:
         """Return no spaces before a bracket: dashes and brackets need none here."""

@@ -47,7 +47,7 @@ class Ancestry:
     def last_applied(self, commit: str) -> LastApplied:
         """Return the position of the last apply's commit; a commit that this clone lacks is fetched first.
 
-        A local inventory names commits that were made in this repository: one that is missing now was given up.
+        A local inventory names commits that were made in this repository: a commit that is missing now was given up.
         """
         return LastApplied(
             commit, self._position_after_fetch(commit) if commit else CommitPosition.CONTAINED, self.remote

@@ -33,7 +33,7 @@ def tip(repository: Repository, branch: str) -> str:
     """Return the last commit of a branch; empty if there is no such branch.
 
     Raises:
-        InventoryUnreadable: git does not read the repository, such as one that belongs to somebody else.
+        InventoryUnreadable: git does not read the repository, such as a repository of somebody else.
     """
     done = repository.run(["rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"])
     if done.returncode not in (0, EXIT_NO_REF):
@@ -99,7 +99,7 @@ def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]
     """Return the last applies, the latest first.
 
     Args:
-        repository: one that has the branch, or has fetched as many of its commits.
+        repository: a repository that has the branch, or has fetched as many of its commits.
         commit: the last commit of the branch.
         most: the maximum number of applies.
 

@@ -138,10 +138,7 @@ class Exchange:
         return self._refusal(login, done.stderr) if done.returncode else ""
 
     def _fetching(self, arguments: Sequence[str]) -> bytes:
-        """Run git with each of the credentials until one is accepted, and return the output.
-
-        After a timeout, no further credentials are tried.
-        """
+        """Run git with each of the credentials until the remote accepts a credential, and return the output."""
         refusals, end = [], monotonic() + self.seconds
         for login in self.remote.fetching:
             done = self._with(login, arguments)

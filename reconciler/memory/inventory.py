@@ -135,9 +135,9 @@ def target_name(level: Level, number: int | None) -> str:
 def target_names(inventory: Inventory) -> TargetNames:
     """Return a function that maps a target to its inventory name: by ID, else by the path in the inventory.
 
-    Empty if unknown.
+    The function returns an empty text for an unknown target.
 
-    If two targets had one path, one after the other, the higher ID is that of the later one.
+    If two targets had the same path, at different times, the higher ID is that of the later target.
     """
     lines = sorted(inventory.targets.values(), key=lambda line: target_order(line.target))
     listed = {(line.target.partition(" ")[0], line.path.casefold()): line.target for line in lines}

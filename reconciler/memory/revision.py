@@ -163,16 +163,7 @@ def _read(
     manifests: Manifests | None = None,
     discovery: tuple[Discovered, Mapping[Target, str], Branches] | None = None,
 ) -> tuple[Manifests, Mapping[str, bytes | tuple[Document, ...]], tuple[str, ...]]:
-    """Return the manifests in some files, the valid files, and a warning about the others.
-
-    Args:
-        then: the revision.
-        inputs: the sources of the manifests.
-        file_contents: of all manifests.
-        template_values: of templates.
-        manifests: the manifests, if the files were read before.
-        discovery: the members of groups, the paths of targets that are named by ID, and default branches.
-    """
+    """Return the manifests in some files, the valid files, and a warning about the invalid files."""
     surroundings = Surroundings(f"{then.revision}:", partial(_archive_then, then))
     warnings: list[str] = []
     while True:

@@ -104,7 +104,7 @@ def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] 
 
 
 def is_in_order(model: type[Resource], name: str, live_fields: Fields, minimum: Fields) -> bool:
-    """Return whether a field of an object is at least as strict as in another one, or has no effect in the object."""
+    """Return whether a field is at least as strict as in another object, or has no effect in its object."""
     if name not in model.directions:
         return False
     strictness = compare_field(model.directions, name, live_fields, minimum)

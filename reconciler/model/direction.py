@@ -13,7 +13,7 @@ from reconciler.model.protocols import Json
 
 
 class Strictness(StrEnum):
-    """The result of comparing a value with another one."""
+    """The result of comparing a value with another value."""
 
     STRICTER = "stricter"
     EQUAL = "equal"
@@ -35,7 +35,7 @@ class Direction:
     means_all: Callable[[Mapping[str, Json]], bool] | None = None
 
     def compare(self, this: Json, that: Json) -> Strictness:
-        """Return whether a value is stricter than another one."""
+        """Return whether a value is stricter than another value."""
         forth, back = self._is_as_strict(this, that), self._is_as_strict(that, this)
         if forth:
             return Strictness.EQUAL if back else Strictness.STRICTER
@@ -56,14 +56,7 @@ Directions = Mapping[str, Direction]
 
 
 def compare_field(directions: Directions, name: str, this: Mapping[str, Json], that: Mapping[str, Json]) -> Strictness:
-    """Return whether a field is stricter in an object than in another one.
-
-    Args:
-        directions: of the model of both.
-        name: a field that has a direction.
-        this, that: the fields of the objects, as JSON. A name and the number of one subject are two entries, unless
-            `by_number` has replaced the name.
-    """
+    """Return whether a field is stricter in an object than in another object."""
     direction = directions[name]
     return direction.compare(direction.value(name, this), direction.value(name, that))
 

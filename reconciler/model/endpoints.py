@@ -695,7 +695,7 @@ class Collection:
 
     @property
     def has_siblings(self) -> bool:
-        """Whether planning one object needs the others."""
+        """Whether planning an object needs all other objects of the collection."""
         return bool(self.relations.refers or self.relations.vocabularies or self.writes.cover)
 
     @property

@@ -231,7 +231,7 @@ class EntryRow:
 
     @property
     def spellings(self) -> set[tuple[str, Json]]:
-        """The identities of the entries of a manifest that may be this one: a subject's number and its name are one."""
+        """The identities of manifest entries that may mean this row: by the number and by the name of its subject."""
         who, name = self.identity
         return {(who, name)} if self.number is None else {(who, name), (who, self.number)}
 
@@ -301,9 +301,9 @@ def created(roles_and_subjects: Sequence[Role | Subject], numbers: Numbers) -> l
 def merged(
     roles_and_subjects: Sequence[Role | Subject], rows: Sequence[EntryRow], numbers: Numbers
 ) -> list[dict[str, Any]]:
-    """Return a list for an update: it adds the entries without an ID, and removes those marked so.
+    """Return a list for an update: it adds the entries without an ID, and removes marked entries.
 
-    All others are kept.
+    All other entries are kept.
     """
     wanted = {("role", entry) if isinstance(entry, str) else entry.identity: entry for entry in roles_and_subjects}
     kept = [row for row in rows if not row.spellings.isdisjoint(wanted)]

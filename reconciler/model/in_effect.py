@@ -88,8 +88,8 @@ class InEffect:
             for field, verb in self.verbs.items():
                 is_known = field in declared_rule.fields and field in other.fields
                 if is_known and compare_field(directions, field, both, alone) in LETTING_MORE:
-                    said, truth = _halves(verb, alone[field], both[field])
-                    yield f"{said}, but {other} {truth}"
+                    rule, effect = _halves(verb, alone[field], both[field])
+                    yield f"{rule}, but {other} {effect}"
                     break
 
 

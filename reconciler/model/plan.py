@@ -159,7 +159,7 @@ class TargetPlan(Seen):
         return replace(self, items=tuple(item for item in items if item is not None))
 
     def with_outcomes(self, outcomes: Iterable[Outcome]) -> "TargetPlan":
-        """Return the target with the outcomes of its first changes, in their order; the others have none yet."""
+        """Return the target with the outcomes of its first changes, in their order; all later changes have none yet."""
         remaining = iter(outcomes)
         return self.with_changes(lambda change: next(remaining, change))
 
@@ -275,8 +275,8 @@ class Plan:
 
     def with_findings(self, findings: Iterable[Finding]) -> "Plan":
         """Return the plan with further findings about its targets."""
-        said: dict[Target, list[Finding]] = {}
+        by_target: dict[Target, list[Finding]] = {}
         for finding in findings:
-            said.setdefault(finding.address.target, []).append(finding)
-        targets = (target.adding(*said.get(target.target, ())) for target in self.targets)
-        return replace(self, targets=tuple(targets)) if said else self
+            by_target.setdefault(finding.address.target, []).append(finding)
+        targets = (target.adding(*by_target.get(target.target, ())) for target in self.targets)
+        return replace(self, targets=tuple(targets)) if by_target else self

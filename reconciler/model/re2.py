@@ -169,8 +169,8 @@ class _Reader:
         self.at += 1
         if character != "\\":
             return ord(character)
-        rest = self.text[self.at : self.at + 1]
-        if not rest:
+        escape = self.text[self.at : self.at + 1]
+        if not escape:
             raise ValueError("it ends with a `\\`")
         code, octal = CODE_POINT.match(self.text, self.at), OCTAL.match(self.text, self.at)
         if code:
@@ -180,11 +180,11 @@ class _Reader:
             self.at = octal.end()
             return int(octal[0], 8)
         self.at += 1
-        if rest in CONTROLS:
-            return CONTROLS[rest]
-        if not rest.isascii() or rest.isalnum():
-            raise ValueError(f"it has no `\\{rest}`")
-        return ord(rest)
+        if escape in CONTROLS:
+            return CONTROLS[escape]
+        if not escape.isascii() or escape.isalnum():
+            raise ValueError(f"it has no `\\{escape}`")
+        return ord(escape)
 
     def _class(self) -> None:
         begun = self.at

@@ -1,4 +1,4 @@
-"""Former names: the objects whose names go round in a circle, as of two that exchange theirs. Pure."""
+"""Former names: the objects whose names go round in a circle, such as two objects that exchange their names. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -20,7 +20,9 @@ def former_names(resources: Mapping[Key, Resource | None], canonical: Callable[[
 
 
 def circles(former_by_name: Mapping[Name, Name]) -> Iterator[tuple[Name, ...]]:
-    """Yield the names of each circle, in which all objects get the name of another one: each is before its former name.
+    """Yield the names of each circle, in which each object gets the name of another object.
+
+    A name comes before its former name.
 
     Args:
         former_by_name: the former name of each object.

@@ -118,7 +118,7 @@ Duration = Annotated[
 
 
 class Rotated(Item):
-    """An item that can be succeeded by a new one of the same name, since names are not unique."""
+    """An item that can be succeeded by a new item of the same name, since names are not unique."""
 
     rotate_after: Duration | None = Field(
         default=None,
@@ -271,10 +271,7 @@ def _validated(model: type[Resource], shown_values: Content) -> Resource:
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
-    """Split the values in a response into fields that the model knows, and others in a form that can be shown.
-
-    Services are newer or older than this version: an unknown value must not hide the known ones.
-    """
+    """Split the values in a response into fields that the model knows, and other values in a form that can be shown."""
     try:
         return _validated(model, Content(values)), {}
     except ValidationError as error:

@@ -1,8 +1,4 @@
-"""Values and their differences in words: no JSON, no positions. Pure.
-
-A list is a set: its people, roles, groups, keys, branches or labels matter, and not their order. Strings from the
-service or from manifests are shown so that they can neither steer a terminal nor turn text around.
-"""
+"""Values and their differences in words, for text, notes and pages: no JSON, no positions. Begin with `value`. Pure."""
 
 import json
 import re
@@ -154,5 +150,5 @@ def _start(before: str, after: str, longest: float) -> int:
 
 
 def _shortened(text: str, longest: float, start: int) -> str:
-    rest = f"…{text[start:]}" if start else text
-    return rest if len(rest) <= longest else rest[: int(longest) - 1] + "…"
+    shown = f"…{text[start:]}" if start else text
+    return shown if len(shown) <= longest else shown[: int(longest) - 1] + "…"

@@ -1,4 +1,4 @@
-"""Words that several folders need: counts, enumerations, and did-you-mean."""
+"""Words that several folders need: counts (`counted`), enumerations (`listed`), and did-you-mean (`closest`)."""
 
 import re
 from collections.abc import Iterable

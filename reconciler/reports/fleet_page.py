@@ -301,7 +301,7 @@ def _unseen_differences(history: History, seen_fingerprints: Set[str]) -> Iterat
 
 
 def _tasks(saved: RunDocument, ending_exceptions: Sequence[EndingException]) -> Iterator[Task]:
-    """Yield the tasks: what blocks others first, what can wait last."""
+    """Yield the tasks by urgency: first the tasks that block other tasks, last the tasks that can wait."""
     problems = [group for part in parts_of(saved) for group in _groups(part, "problem")]
     if problems:
         most = subject_of(max(problems, key=lambda group: len(group.entries)).sample)

@@ -1,4 +1,4 @@
-"""Entries of rules that protect branches and tags: each names a role, a user, a group or a deploy key."""
+"""Entries of rules that protect branches and tags: each names a role, a user, a group or a deploy key. See `Entry`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar

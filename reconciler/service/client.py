@@ -366,7 +366,7 @@ class Client:
         return response
 
     def _connection(self) -> Connection:
-        """Return an idle connection, the one used last, or a new one."""
+        """Return the idle connection that was used last, or a new connection."""
         with suppress(IndexError):
             return self._idle.pop()
         connection = Connection(self.api_url, self._policy, self._clock, self._tls, self._connect)

@@ -231,7 +231,7 @@ def _flat(value: Json) -> str:
     Fields that hold secrets, and values that are not text, are left out.
     """
     if isinstance(value, dict):
-        fields = [(key, _flat(inner)) for key, inner in value.items() if not _holds_secret(key)]
+        fields = [(key, _flat(inner)) for key, inner in value.items() if not _is_of_secret(key)]
         return "; ".join(words if key in ("error", "base") else f"{key}: {words}" for key, words in fields if words)
     if isinstance(value, list):
         return "; ".join(filter(None, map(_flat, value)))
@@ -242,7 +242,7 @@ def _secrets(value: Json) -> Iterator[str]:
     """Yield the values of all fields that hold secrets, however deep."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if isinstance(inner, str) and inner and _holds_secret(key):
+            if isinstance(inner, str) and inner and _is_of_secret(key):
                 yield inner
             yield from _secrets(inner)
     elif isinstance(value, list):
@@ -250,6 +250,6 @@ def _secrets(value: Json) -> Iterator[str]:
             yield from _secrets(inner)
 
 
-def _holds_secret(key: str) -> bool:
+def _is_of_secret(key: str) -> bool:
     """Whether a field of this name holds a secret, as `token`, `runners_token`, `private_token` and `password` do."""
     return key.lower().endswith(("token", "password", "secret", "dsn"))

@@ -295,7 +295,7 @@ class DirectTransport(httpx.BaseTransport):
         return _head(http_request.method, target, [*_credentials(self._proxy), *headers])
 
     def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_ResponseReader"]:
-        """Return the connection if it leads to the URL and its last response ended cleanly; else a new one."""
+        """Return the connection if it leads to the URL and its last response ended cleanly; else a new connection."""
         again, origin = self._again, (url.raw_scheme, url.netloc)
         self._again = False
         if self._stream is not None:

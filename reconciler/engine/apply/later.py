@@ -1,10 +1,6 @@
-"""The last requests of a run: deletions of objects that others refer to, and second tries.
+"""The last requests of a run: deletions of objects to which other objects refer, and second tries.
 
-If a branch rule is deleted while an approval rule still names it, the approval rule applies to all branches.
-
-Rules accept a member who was added a moment ago only after a job of the service has run. Lists of members have them at
-once, so that the plan has no problem. The service refuses them in rules of branches and tags, and drops them from
-approval rules without a word (GitLab 18.9). At the end of the run, that is tried again.
+`send` sends the requests of `deleting_requests` last; `apply` tries again what `is_delayed` says.
 """
 
 from collections.abc import Iterable
@@ -72,13 +68,7 @@ def deleting_requests(change: Change) -> int:
 
 
 def still_naming(change: Change, undone: Iterable[Outcome], kinds: Kinds) -> str:
-    """Return a sentence about an object that still names the one that a change deletes; empty if there is none.
-
-    Args:
-        change: a deletion, or a rename by a creation and a deletion.
-        undone: the earlier changes that failed.
-        kinds: all kinds.
-    """
+    """Return a sentence about an object that still names an object which a change deletes; empty if there is none."""
     name = change.read.names[0] if isinstance(change, Update | Delete) else None
     for other in (outcome.change for outcome in undone if isinstance(outcome.change, Update | Delete)):
         part = kinds[other.address.section].part(other.address.part)

@@ -332,11 +332,7 @@ class CreationRequest:
             raise Refused(error.request, error.reason, error.status) from error
 
     def _sent(self, request: Request, send: Callable[[], Json]) -> LiveTarget:
-        """Send a creation, and return the new target, or the one that somebody else has created.
-
-        Raises:
-            AnswerLost: the new target cannot be seen.
-        """
+        """Send a creation, and return the new target, or a target that somebody else has created meanwhile."""
         waits = iter(VISIBLE_AFTER)
         place = CreateOnce(
             find=self._find,

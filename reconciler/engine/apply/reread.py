@@ -139,6 +139,7 @@ class Lists:
     def pages(self, path: str, *, whole: bool = False) -> list[Json]:
         """See `Reader`."""
         self._read[path] = self._reader.pages(path, whole=whole)
+        # values of the former reading: an object may be gone, or have a new namesake
         self._secrets.pop(path, None)
         return self._read[path]
 

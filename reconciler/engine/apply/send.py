@@ -1,9 +1,4 @@
-"""Sending the requests of one change, each recorded before and after it.
-
-If the service refuses the replacement of an object that was deleted under cover, the old object is restored. The reason
-is mostly an entry for a user who has left. The old object may hold the same entry, without effect, and is refused as
-well: then it is restored with its roles alone.
-"""
+"""Sending the requests of one change, each recorded before and after it. Begin with `Sender`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

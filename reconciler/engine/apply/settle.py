@@ -136,8 +136,8 @@ def dropped(attempts: Iterable[Attempt], reread_parts: Reread, kinds: Kinds) -> 
         if isinstance(objects, Unreadable):
             continue
         if isinstance(change, Delete):
-            is_there = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
-            remaining[id(change)] = "it still exists" if is_there else ""
+            exists = objects.keeps(change.read.id, is_accepted=attempt.doubt is None)
+            remaining[id(change)] = "it still exists" if exists else ""
             continue
         record = objects.made_by(change, attempt.made.id if attempt.made else None)
         if record is None:

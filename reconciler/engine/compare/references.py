@@ -91,7 +91,10 @@ def with_siblings(
 
 
 def _circular(parents: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]]:
-    """Return the fields and identities that refer to themselves, directly or through others; see `Siblings.above`."""
+    """Return the fields and identities that refer to themselves, directly or through other objects.
+
+    See `Siblings.above`.
+    """
     circular: set[tuple[str, Key]] = set()
     passed: set[tuple[str, Key]] = set()
     for start in parents:

@@ -96,6 +96,7 @@ def merged_hints(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
 
 def _place(hint: RenameHint) -> tuple[str, int, str, str]:
     file, _, line = hint.origin.rpartition(":")
+    # the length first: as text, line 10 would come before line 9
     return file, len(line), line, hint.name
 
 
@@ -126,6 +127,7 @@ def _pairs(
         )
         for went, came in _one_to_one(old, new):
             before, after = deleted[went].before, created[came].after
+            # where a fixed field differs too, an update cannot replace deletion and creation
             if all(before.get(name) == after[name] for name in part.writes.immutable if name in after):
                 yield deleted[went], created[came]
 
@@ -144,13 +146,7 @@ def _shape(fields: Fields) -> Shape:
 
 
 def _signs(change: Change, fields: Fields, compared_shapes: Iterable[Shape]) -> Signs:
-    """Return the signs by which a created or deleted object resembles others.
-
-    Args:
-        change: the creation or deletion.
-        fields: of the object.
-        compared_shapes: the fields to compare.
-    """
+    """Return the signs by which a created or deleted object resembles other objects."""
     ref = change.address.target.ref
     name = str(change.address.name).casefold()
     # The patterns of a project begin with its path, and are not alike because of it.

@@ -236,7 +236,7 @@ class _Objects:
         )
 
     def _object(self, number: int | None, name: Key | None) -> LiveRecord | None:
-        """Return an object by its ID, or the one recreated under its name, unless it holds a secret."""
+        """Return an object by its ID, or the object recreated under its name, unless it holds a secret."""
         namesakes = [] if self.part.secret_field else self.now.named(name)
         return self.now.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
 
@@ -300,6 +300,7 @@ class _Objects:
             and (record := self._object(update.read.id, update.address.name)) is not None
             and self.now.has_name(record, update.address.name)
         }
+        # an object that keeps its name blocks the object that had it before, and so on
         while blocked := {
             number
             for number, former in back.items()

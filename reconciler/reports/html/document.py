@@ -55,7 +55,7 @@ def parted(text: str) -> list[str | None]:
 
 
 def in_two(rows: Sequence[Json]) -> list[Sequence[Json]]:
-    """Return the first entries of a list, and a second list of the others if there are any."""
+    """Return the first entries of a list, and if there are more, a second list with these."""
     return [rows[:MAX_FIRST_ENTRIES], *([rows[MAX_FIRST_ENTRIES:]] if len(rows) > MAX_FIRST_ENTRIES else [])]
 
 

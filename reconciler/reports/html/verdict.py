@@ -43,7 +43,7 @@ def of_plan(document: RunDocument) -> PageVerdict:
 
 
 def _naming_apply(document: RunDocument, verdict: PageVerdict) -> PageVerdict:
-    """Return a verdict that names the apply that is undone, if one is."""
+    """Return a verdict that names the apply that is undone; the same verdict if no apply is."""
     if not document.reverts:
         return verdict
     headline = f"{verdict.headline[:1].lower()}{verdict.headline[1:]}"

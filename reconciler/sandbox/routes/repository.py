@@ -230,8 +230,8 @@ def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
         return None
     if start and start != name:
         if name in repository.branches and not sent.get("force"):
-            said = f"A branch called '{name}' already exists. Switch to that branch in order to make changes"
-            raise refused(400, said)
+            message = f"A branch called '{name}' already exists. Switch to that branch in order to make changes"
+            raise refused(400, message)
         if commit_at(project, start) is None:
             raise refused(400, f"Cannot find start_{'sha' if sent.get('start_sha') else 'branch'} '{start}'")
         return str(start)
