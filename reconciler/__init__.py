@@ -1,4 +1,8 @@
-"""A declarative configuration reconciler for a source-code hosting service."""
+"""A declarative configuration reconciler for a source-code hosting service.
+
+The flow: `manifests` are read, `engine` reads live state and plans, `document` keeps the plan, `reports` and `text`
+show it, and `engine.apply` carries it out. `cli` connects these parts, and `kinds` says what there is to manage.
+"""
 
 from pathlib import Path
 

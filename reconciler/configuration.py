@@ -148,7 +148,7 @@ Branch = Annotated[
 
 
 class InventorySettings(BaseModel):
-    """Where the inventory is kept."""
+    """The place of the inventory."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -163,7 +163,7 @@ class InventorySettings(BaseModel):
 
 
 class _OrFalse:
-    """A mapping, or `false`, in the JSON schema."""
+    """A mapping or `false`, in the JSON schema."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [handler(schema), {"const": False}]}

@@ -47,13 +47,13 @@ class ReconcilerError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class LocatedDiagnostic:
-    """One error or warning about the manifests, at its place.
+    """An error or a warning about the manifests, at its place.
 
     Attributes:
         path: the file, as the user named it.
         line: from 1; 0 for the whole file.
         column: from 1, in characters; 0 for the whole file.
-        message: what is wrong, and the fix.
+        message: the fault and its fix.
         source: the text of that line, without its line break; empty if there is none to show.
         severity: `error` or `warning`.
     """
@@ -83,10 +83,10 @@ WARNINGS_BESIDE_ERRORS = 3
 
 
 class ManifestErrors(ReconcilerError):
-    """Everything that is wrong with the manifests, sorted by place.
+    """All errors and warnings of the manifests, sorted by place.
 
     Attributes:
-        diagnostics: the errors and warnings, at least one of them an error.
+        diagnostics: the errors and warnings, at least one error among them.
     """
 
     def __init__(self, diagnostics: Sequence[LocatedDiagnostic]) -> None:
@@ -95,7 +95,7 @@ class ManifestErrors(ReconcilerError):
         super().__init__("\n".join((*errors, *self._warnings())))
 
     def _warnings(self) -> Iterator[str]:
-        """Yield the first warnings, each sentence once: more of them would push the errors off the screen."""
+        """Yield the first warnings, each sentence once: more warnings would push the errors off the screen."""
         first: dict[str, list[LocatedDiagnostic]] = {}
         for diagnostic in self.diagnostics:
             if diagnostic.severity == "warning":
@@ -180,7 +180,7 @@ class ServiceError(ReconcilerError):
         return f"{self.request}: {self.reason}"
 
     def about(self, request: str) -> Self:
-        """Return the same error with another name of the request, such as one that holds no secret."""
+        """Return the same error with another name of the request, such as a name without a secret."""
         error = copy(self)
         error.request = request
         error.args = (request, *self.args[1:])

@@ -1,4 +1,7 @@
-"""The test of a kind, ours or another package's: its whole life on the sandbox, in both of its dialects."""
+"""The test of a kind, ours or another package's: its whole life on the sandbox, in both of its dialects.
+
+See `check_kind`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -43,21 +46,21 @@ def check_kind(
     """Test the life of a kind on the sandbox, in both of its dialects.
 
     The example is applied, reverted, applied again, exported and read again. Then its objects are renamed, deleted,
-    created with what a creation needs and updated to what the example says, and pruned. Each step makes the requests
-    that its plan shows and no others, reads nothing twice, and leaves nothing to do. What is replaced under cover stays
+    created with the fields that a creation needs and updated to the example, and pruned. Each step makes exactly the
+    requests that its plan shows, reads nothing twice, and is complete. An object that is replaced under cover stays
     under it in a run that ends after any request, and the next run ends the replacement.
 
     Args:
         kind: the kind.
         example: a manifest of the kind's section alone, at every level and for every part that it has, whose values
             differ from the service's defaults.
-        route: the module that plays the service's side. The sandbox finds it by itself: one of ours in its folder, one
-            of a package through the entry point group `reconciler.sandbox_routes`.
-        state: of the sandbox, as its state files hold it; by default the targets of the example and nothing in them.
+        route: the module that plays the service's side. The sandbox finds the module by itself: one of ours in its
+            folder, that of a package through the entry point group `reconciler.sandbox_routes`.
+        state: of the sandbox, in the form of a state file; by default the targets of the example without any objects.
         token: of a user of that state.
 
     Raises:
-        AssertionError: says which step went wrong, and how.
+        AssertionError: with the step that went wrong, and how.
     """
     _check_declaration(kind)
     _expect(set(route.ROUTES) <= set(routes()), f"the sandbox does not serve {route.__name__}: install the package")
@@ -265,7 +268,7 @@ class _Life:
         }
 
     def settle(self, step_name: str, *sections: Section) -> list[Change]:
-        """Plan and apply; check that all is done as planned, and that no change is left. Return the changes."""
+        """Plan and apply; check that all is done as planned, and that no change remains. Return the changes."""
         self.step = step_name
         self.sandbox.clear_log()
         plan = self.plan(sections)
@@ -287,7 +290,7 @@ class _Life:
         return list(plan.changes)
 
     def export(self, sections: Sequence[Section]) -> None:
-        """Check that an export, read again, leaves no change."""
+        """Check that an export, read again, leads to no change."""
         self.step = "export"
         live = read_live(_desired(sections), self.client, self.kinds)
         again = []
@@ -299,7 +302,7 @@ class _Life:
         self.check_no_changes(again)
 
     def meet_odd_responses(self, sections: Sequence[Section]) -> None:
-        """Read responses that are not as documented: whatever a kind raises there would end a run."""
+        """Read responses that are not as documented: an error of a kind's code would end a run."""
         self.step = "read odd responses"
         for section in sections:
             for part in self.kind.parts:
@@ -336,16 +339,16 @@ class _Life:
 class _Ending:
     """A service that takes some requests, and then no more."""
 
-    def __init__(self, client: Client, left: int) -> None:
-        self._client, self._left = client, left
+    def __init__(self, client: Client, write_count: int) -> None:
+        self._client, self._writes = client, write_count
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def send(self, request: Request, **more: Any) -> Json:
-        """Carry out a write, unless there were enough."""
-        self._left -= 1
-        if self._left < 0:
+        """Carry out a write, unless so many were carried out already."""
+        self._writes -= 1
+        if self._writes < 0:
             raise Stopped(str(request), "the run has ended")
         return self._client.send(request, **more)
 
@@ -379,7 +382,7 @@ def _renamed(item: Resource, name: Key) -> Resource:
 
 
 def _needed(item: Resource, part: Collection, name: Key) -> Resource:
-    """Return the fields that a creation needs; all of them where these alone make no sense."""
+    """Return the fields that a creation needs; all fields if these alone make no object."""
     needed = only(item, [*part.writes.required, *part.writes.immutable])
     return needed if _is_whole(needed, part, name) else item
 

@@ -196,7 +196,7 @@ def diagnosis(diagnosis: Diagnosis, style: Style) -> str:
 
 
 def _part_lines(document_part: DocumentPart, style: Style) -> list[str]:
-    """Return the lines of a part: what loosens protection first, under its heading, then all else under another one."""
+    """Return the lines of a part: what loosens protection first, under its heading, then all else under its own."""
     lines: list[str] = []
     for own in by_effect(document_part):
         shown = _entry_lines(own, style)
@@ -206,7 +206,7 @@ def _part_lines(document_part: DocumentPart, style: Style) -> list[str]:
 
 
 def _entry_lines(document_part: DocumentPart, style: Style) -> list[str]:
-    """Return the lines of entries: equal ones of several targets, then the others of each target."""
+    """Return the lines of entries: equal entries of several targets, then the other entries of each target."""
     sorts = ["unfinished", "problem"] if style.quiet else ["change", "unfinished", "problem"]
     if not style.quiet:
         sorts += [*REMARKS_BY_REASON, *(["excepted"] if style.verbose else [])]
@@ -221,7 +221,7 @@ def _entry_lines(document_part: DocumentPart, style: Style) -> list[str]:
 
 
 def _finding_lines(items: Iterable[Item], style: Style) -> Mapping[Target, Sequence[str]]:
-    """Return by target the lines of findings; without `--verbose`, only those that are always shown."""
+    """Return by target the lines of findings; without `--verbose`, only of findings that are always shown."""
     own: dict[Target, list[Finding]] = {}
     for item in items:
         findings = own.setdefault(target_of(item), [])
@@ -300,7 +300,7 @@ def _parts(
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the heading and the lines of each group of targets, then of each single target.
 
-    What is about all targets comes first, since it has no heading. On a terminal, the first heading says how to see
+    Entries about all targets come first, since they have no heading. On a terminal, the first heading says how to see
     the targets that it does not name.
     """
     by_target: dict[Target, Sequence[str]] = dict.fromkeys(more, ())
@@ -335,7 +335,7 @@ def _is_about_run(entry: Entry) -> bool:
 def _heading(target_count: str, target_names: str, style: Style) -> list[str]:
     """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later.
 
-    On a terminal they begin in the column of the values below them.
+    On a terminal the names begin in the column of the values below them.
     """
     width = NUMBER_WIDTH if style.width is None else LABEL_WIDTH + LABEL_INDENT
     for line in (f"{target_count:<{width}}({target_names})", f"{target_count}  ({target_names})"):
@@ -345,7 +345,7 @@ def _heading(target_count: str, target_names: str, style: Style) -> list[str]:
 
 
 def _group(entry_group: EntryGroup[Entry], style: Style) -> Iterator[str]:
-    """Yield the lines of equal entries of several targets, or of one entry."""
+    """Yield the lines of equal entries of several targets, or of a single entry."""
     sample = entry_group.sample
     about = group_subject(entry_group)
     longest = inf if style.verbose else SHOWN_VALUE_LENGTH
@@ -385,10 +385,10 @@ def _requests(change: Change) -> Iterator[str]:
 def _entry(
     marker: str, subject: str, facts: Iterable[str], style: Style, origin: str = "", *, role: str = ""
 ) -> Iterator[str]:
-    """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
+    """Yield the lines of an entry: marker in column 3, label in column 5, facts in column 47 or two blanks later.
 
     The facts have the colour of their role. The origin follows after five blanks; on a terminal it is dimmed, and ends
-    in the last column. If the line is too wide, the origin is on a line of its own, and so is each fact if need be.
+    in the last column. If the line is too wide, the origin has a line of its own, and so has each fact if need be.
     """
     room = " " * max(2, LABEL_WIDTH - len(subject)) if facts else ""
     joined = ", ".join(facts)
@@ -441,7 +441,7 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
 
 
 def _diagnostics(diagnostics: Sequence[LocatedDiagnostic], style: Style) -> Iterator[str]:
-    """Yield the lines of diagnostics; equal ones, such as those of one lock, in short after the first."""
+    """Yield the lines of diagnostics; of equal ones, such as those of one lock, all but the first in short."""
     equal: dict[str, list[LocatedDiagnostic]] = {}
     for diagnostic in diagnostics:
         equal.setdefault(diagnostic.message, []).append(diagnostic)

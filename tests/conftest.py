@@ -3,8 +3,12 @@
 import gc
 import os
 import signal
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,10 +26,58 @@ OBJECTS_PER_COLLECTION = 20_000
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+class Tracers(NamedTuple):
+    """What traces a thread, and the threads that it begins: for coverage, if that is measured."""
+
+    own: Any
+    begun: Any
+
+    @classmethod
+    def now(cls) -> "Tracers":
+        """Those that trace now."""
+        return cls(sys.gettrace(), threading.gettrace())
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Have these trace what runs within."""
+        before = Tracers.now()
+        self._begin()
+        try:
+            yield
+        finally:
+            before._begin()
+
+    def _begin(self) -> None:
+        sys.settrace(self.own)
+        threading.settrace(self.begun)
+
+
+NONE = Tracers(None, None)
+COVERAGE = pytest.StashKey[Tracers]()
+"""Those of coverage."""
+
+
 def pytest_configure() -> None:
     """Handle Ctrl-C, which a shell disables for background jobs; processes that tests start would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
+    session.config.stash[COVERAGE] = Tracers.now()
+    with NONE.tracing():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Trace a test, without its fixtures and the sandbox that all tests share, unless others cover its lines."""
+    if pyfuncitem.get_closest_marker("untraced"):
+        return (yield)
+    with pyfuncitem.config.stash[COVERAGE].tracing():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +125,15 @@ def shared_sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
+def traced_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
+    """The other one of this process, which is traced."""
+    with ExitStack() as stack:
+        with pytestconfig.stash[COVERAGE].tracing():
+            sandbox = stack.enter_context(running({}, routes=ROUTES))
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
 def program() -> Iterator[Path]:
     """The command as a program, whose start costs nearly nothing."""
     with preloaded() as program:
@@ -86,12 +147,14 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sandbox(shared_sandbox: Sandbox) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """The sandbox, empty, without faults and without latency."""
-    shared_sandbox.replace_state({})
-    shared_sandbox.set_latency(0)
-    shared_sandbox.set_workers(None)
-    return shared_sandbox
+    traced = request.node.get_closest_marker("sandbox_traced")
+    sandbox: Sandbox = request.getfixturevalue("traced_sandbox" if traced else "shared_sandbox")
+    sandbox.replace_state({})
+    sandbox.set_latency(0)
+    sandbox.set_workers(None)
+    return sandbox
 
 
 @pytest.fixture

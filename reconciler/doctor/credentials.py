@@ -71,7 +71,7 @@ JOB_TOKEN = Token(
 def check_service(
     reader: Reader, api_url: str, current_day: Callable[[], date], *, exposed: bool = False
 ) -> ServiceCheck:
-    """Check the service and the token; stop at a response after which further requests are useless.
+    """Check the service and the token; stop at a response that makes further requests useless.
 
     Args:
         reader: the service.
@@ -90,8 +90,8 @@ def check_read_token(reading: ServiceCheck) -> Iterator[DoctorFinding]:
     """Yield an error if the service refuses RECONCILER_READ_TOKEN, and a warning if that token may write."""
     name = "RECONCILER_READ_TOKEN"
     if reading.token.writes is Permission.YES:
-        said = "may write, and everybody who can push a branch can read it"
-        yield DoctorFinding(Verdict.WARNING, name, said, "use a token with the scope read_api alone")
+        reason = "may write, and everybody who can push a branch can read it"
+        yield DoctorFinding(Verdict.WARNING, name, reason, "use a token with the scope read_api alone")
     elif not reading.usable:
         yield DoctorFinding(Verdict.ERROR, name, "the service refuses it", "renew it")
 
@@ -238,8 +238,8 @@ def _scopes(token: Token) -> DoctorFinding:
     if token.writes is Permission.UNKNOWN:
         return DoctorFinding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
     if token.caller.shortfall:
-        said = f"{listed}: enough only where {token.owner} is a member: {token.caller.shortfall}"
-        return DoctorFinding(Verdict.WARNING, "scopes", said, ADMIN_MODE)
+        reason = f"{listed}: enough only where {token.owner} is a member: {token.caller.shortfall}"
+        return DoctorFinding(Verdict.WARNING, "scopes", reason, ADMIN_MODE)
     return DoctorFinding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
 
 

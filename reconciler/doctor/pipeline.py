@@ -70,9 +70,11 @@ def check_inventory(reader: Reader, project: str, branch: str) -> Iterator[Docto
     """
     shown = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/branches/{quote(branch, safe='')}")
     if isinstance(shown, dict) and shown.get("protected") is False:
-        said = f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
+        reason = (
+            f"the branch {branch} of {project} is not protected: who may push can hide changes from --since applied"
+        )
         remedy = "protect it under Settings > Repository > Protected branches, with nobody allowed to force-push"
-        yield DoctorFinding(Verdict.WARNING, "inventory", said, remedy)
+        yield DoctorFinding(Verdict.WARNING, "inventory", reason, remedy)
 
 
 def _findings(reader: Reader, pipeline_project: PipelineProject) -> Iterator[DoctorFinding]:
@@ -109,17 +111,17 @@ def _variable(variable: Variable, variables: dict[str, Json] | None, known: Iter
     if variables is None:
         return DoctorFinding(Verdict.UNKNOWN, variable.name, "not set here; jobs of other branches may have it")
     verdict = Verdict.WARNING if variable.without else Verdict.ERROR
-    said = f"not set in the project{f': {variable.without}' if variable.without else ''}"
-    return DoctorFinding(verdict, variable.name, said, f"add it under {WHERE}, or in a group above")
+    reason = f"not set in the project{f': {variable.without}' if variable.without else ''}"
+    return DoctorFinding(verdict, variable.name, reason, f"add it under {WHERE}, or in a group above")
 
 
 def _protection(variable: Variable, variable_record: Json) -> DoctorFinding:
     """Return a finding about a variable of the project: whether the right jobs get it, masked."""
     if bool(variable_record.get("protected")) != variable.protected:
-        said, remedy = "protected: merge requests do not get it", "take the protection off"
+        reason, remedy = "protected: merge requests do not get it", "take the protection off"
         if variable.protected:
-            said, remedy = "not protected: everybody who can push a branch can read it", "protect it"
-        return DoctorFinding(Verdict.WARNING, variable.name, said, remedy)
+            reason, remedy = "not protected: everybody who can push a branch can read it", "protect it"
+        return DoctorFinding(Verdict.WARNING, variable.name, reason, remedy)
     if not variable_record.get("masked"):
         return DoctorFinding(Verdict.WARNING, variable.name, "not masked: a log could show it", "mask it")
     return DoctorFinding(
@@ -135,16 +137,16 @@ def _push(variable_names: Collection[str], project_record: Json, *, all_known: b
     if allowed:
         return DoctorFinding(Verdict.OK, "push", "with the job token")
     remedy = f"set {PUSH_TOKEN}, or allow the job token to push under Settings > CI/CD > Job token permissions"
-    said = "only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory"
-    return DoctorFinding(Verdict.WARNING if all_known and allowed is False else Verdict.UNKNOWN, "push", said, remedy)
+    reason = "only if RECONCILER_TOKEN may write to this repository: no other token may push the inventory"
+    return DoctorFinding(Verdict.WARNING if all_known and allowed is False else Verdict.UNKNOWN, "push", reason, remedy)
 
 
 def _pipeline_variables(minimum_role: Json) -> DoctorFinding:
     """Return a finding on the role that may set variables of pipelines, and so see the tokens."""
     if minimum_role == "developer":
-        said = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
+        reason = "every Developer may set any, such as RECONCILER_API_URL, which decides who gets the token"
         remedy = f"allow only Maintainers, as the minimum role for pipeline variables, under {WHERE}"
-        return DoctorFinding(Verdict.WARNING, "pipeline variables", said, remedy)
+        return DoctorFinding(Verdict.WARNING, "pipeline variables", reason, remedy)
     if not isinstance(minimum_role, str):
         return DoctorFinding(
             Verdict.UNKNOWN, "pipeline variables", "who may set them is not shown", "a Maintainer sees it"
@@ -165,8 +167,8 @@ def _branch(reader: Reader, path: str, branch: str) -> DoctorFinding:
         return DoctorFinding(Verdict.UNKNOWN, "branch", f"{branch}: {shown}")
     if shown.get("protected") is False:
         remedy = "protect it under Settings > Repository > Protected branches: see templates/README.md"
-        said = f"{branch} is not protected: everybody who may push can hide changes from plan"
-        return DoctorFinding(Verdict.WARNING, "branch", said, remedy)
+        reason = f"{branch} is not protected: everybody who may push can hide changes from plan"
+        return DoctorFinding(Verdict.WARNING, "branch", reason, remedy)
     if any(rule.get("allow_force_push") for rule in rules):
         return DoctorFinding(Verdict.WARNING, "branch", f"{branch} may be force-pushed", "forbid that")
     return DoctorFinding(Verdict.OK, "branch", f"{branch} is protected")
@@ -181,9 +183,9 @@ def _covers(rule: Json, branch: str) -> bool:
 def _environment(response_or_error: Json | ServiceError, environment: str) -> DoctorFinding:
     match response_or_error:
         case NotFound():
-            said = f"{environment} is not protected: everybody who may merge may start apply"
+            reason = f"{environment} is not protected: everybody who may merge may start apply"
             return DoctorFinding(
-                Verdict.WARNING, "environment", said, "protect it, where the edition has that (Premium)"
+                Verdict.WARNING, "environment", reason, "protect it, where the edition has that (Premium)"
             )
         case ServiceError():
             return DoctorFinding(Verdict.UNKNOWN, "environment", f"{environment}: {response_or_error}")
@@ -194,8 +196,8 @@ def _components_and_images(reader: Reader, configuration: str) -> Iterator[Docto
     """Yield a finding for each component and each image that a configuration names: whether its version exists."""
     components = dict.fromkeys(COMPONENT.findall(configuration))
     if not components:
-        said = "no .gitlab-ci.yml here names a component of this service"
-        yield DoctorFinding(Verdict.UNKNOWN, "component", said, "reconciler init writes one")
+        reason = "no .gitlab-ci.yml here names a component of this service"
+        yield DoctorFinding(Verdict.UNKNOWN, "component", reason, "reconciler init writes one")
     for project, version in components:
         tag = _ask(reader.get, f"projects/{quote(project, safe='')}/repository/tags/{quote(version, safe='')}")
         yield _published("component", f"tag {version}", project, tag, is_there=True)

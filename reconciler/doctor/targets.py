@@ -102,7 +102,7 @@ def check_targets(context: CheckContext) -> tuple[TargetState, ...]:
     """Return the permissions to read and to write each section of each target.
 
     Raises:
-        ServiceError: one that `read.ENDS_A_RUN`.
+        ServiceError: an error of `read.ENDS_A_RUN`.
     """
     unseen = {target.target: target for target in context.targets if context.live.shows_nothing_of(target)}
     hidden = {target for target, desired in unseen.items() if _is_visible_if_it_exists(desired, context)}
@@ -189,15 +189,15 @@ def _check(
 def _absent_target(target: DesiredTarget, planned: TargetPlan, absence: ToCreate | Obstacle) -> TargetState:
     """Return the state of a target that does not exist, or is not planned."""
     if isinstance(absence, Obstacle):
-        verdict, said, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
+        verdict, reason, remedy, access = Verdict.ERROR, absence.reason, absence.remedy, Permission.NO
     else:
-        verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
+        verdict, reason, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Permission.UNASKED
     sections = (
         SectionState(name, access, access, findings=tuple(map(_problem, planned.only([name]).problems)))
         for name in planned.sections
         if name
     )
-    creation = DoctorFinding(verdict, str(target.target.level), said, remedy)
+    creation = DoctorFinding(verdict, str(target.target.level), reason, remedy)
     return TargetState(target.target, target.origin, (creation,), tuple(sections))
 
 
@@ -266,7 +266,7 @@ def _write_obstacle(
 
 
 def _doctor_findings(planned: TargetPlan) -> Iterator[DoctorFinding]:
-    """Yield the problems of a section, and a warning for each rule that does not hold as it says."""
+    """Yield the problems of a section, and a warning for each rule that does not do what it says."""
     yield from map(_problem, planned.problems)
     for finding in (finding for finding in planned.findings if code_of(finding.code).warns):
         yield replace(_problem(finding), verdict=Verdict.WARNING)

@@ -90,6 +90,7 @@ class _Revision:
             edits: of documents as `manifests` has them.
             base: the manifests as they were read.
         """
+        # an empty section that is pruned says that no object may exist: edits must not drop it
         pruned: dict[Document, set[str]] = {}
         for stack in self.manifests.stacks:
             for layer in stack.layers:
@@ -126,6 +127,7 @@ class _Accepting:
         revision, refusals = self._pass(revision, deltas, live, faults)
         plan, live = self._plan(revision.manifests, live)
         deltas = self._deltas(plan, revision.manifests, live)
+        # only own documents: a further change of a profile could surprise its other targets again, without end
         verified, further = self._pass(revision, deltas, live, faults, only_own=True)
         if verified is not revision:
             plan, live = self._plan(verified.manifests, live)

@@ -87,6 +87,7 @@ def joined(deltas: Deltas, further: Deltas | None) -> Deltas:
 def drawn(draw: Callable[[LiveState], Plan], live: LiveState) -> tuple[Plan, LiveState]:
     """Return the plan that a function makes of live state, and live state in which all lookups count as unknown."""
     plan = draw(live)
+    # an unknown name may hide the lookup of another name
     while missing := plan.lookups:
         live = _unasked(live, missing)
         plan = draw(live)

@@ -116,8 +116,10 @@ class _Drift:
         """Add the delta that removes a change from the plan."""
         part, name = self._part(planned_change), planned_change.address.name
         match planned_change:
+            # due by the clock, not by a difference: no manifest ends it
             case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
                 self._refuse(name, ROTATION)
+            # an update of an object below the group is its promotion: live, the group does not have it
             case Create() | Update(read=AsRead(below=(_, *_))):
                 self._drop(part, name)
             case Update() if self._is_exchanged(part, name):
@@ -220,6 +222,7 @@ class _Drift:
         declarable_ = declarable(record)
         for path in field_names:
             steps = (*(() if item_name is None else (item_name,)), *path.split(".", 1))
+            # nobody knows the live value, so that the declared value stays
             if path.partition(".")[0] in record.unshown:
                 continue
             if path in declarable_:
@@ -267,6 +270,7 @@ class _Drift:
     def _canonical(self, part: Collection, item_name: Key | None) -> Key:
         """Return the ID of a path if it is known."""
         assert item_name is not None  # noqa: S101 - objects of collections have names
+        # entries name one project by its path and another by its ID, and two layers may name the same project both ways
         key = part.identity(item_name)
         number = (
             self.live.ids.get(Reference(part.names.level, str(key)))

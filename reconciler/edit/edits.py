@@ -178,6 +178,7 @@ def _edited_layer(
     own = [edit for edit in edits if edit.section in section_names]
     if own:
         declared = edited_value({"spec": declared}, own, kept, stack.specs).get("spec", {})
+    # placeholders mean another value for each target
     if layer.normalized is None or any(has_placeholder(text) for text, *_ in braces(declared if own else {})):
         return replace(layer, sections=declared, normalized=None)
     normalized = (

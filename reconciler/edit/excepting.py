@@ -103,6 +103,7 @@ class _Excepting:
     def run(self, drafts: Drafts) -> tuple[Drafts, int, list[Finding]]:
         """Return the documents with exceptions, the number of covered changes, and the others with reasons."""
         manifests, planned = self.drift.manifests, self.drift.planned
+        # first without the values that break a lock: the locked values count then, and may differ from the live ones
         taken_out = [*self._returned()]
         broken = [self._in_whole(*needed) for edit in taken_out for needed in edit.needed_by]
         returned = drafts.edited(taken_out, {}, {})

@@ -154,6 +154,7 @@ def draw_export(
     kept = tuple(path for path in changed if keep_existing and path in files.texts)
     texts = {path: text for path, text in changed.items() if path not in kept}
     progress.begin("checking manifests")
+    # the texts are read and planned without another request: a warning says where their plan is not empty
     differing = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
     warnings = (
         *(

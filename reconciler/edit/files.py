@@ -168,6 +168,7 @@ def _fitting(name: str, ending: str = "") -> str:
     if len(f"{name}{ending}".encode()) <= LONGEST_NAME:
         return f"{name}{ending}"
     digest = f"-{_digest(name)}{ending}"
+    # the limit counts bytes, so that the cut may be within a character
     return name.encode()[: LONGEST_NAME - len(digest)].decode(errors="ignore") + digest
 
 

@@ -56,6 +56,7 @@ def as_written(document: Document, value: Any, accepted: Collection[FormerPath])
     # have the present path already.
     for steps, former in sorted(document.former.items(), reverse=True):
         path, parent = value_at(document.value, steps), value_at(value, steps[:-1])
+        # documents were read with the present paths in place of former ones
         if steps not in written:
             value = with_value(value, steps, former)
         elif isinstance(parent, list):

@@ -77,6 +77,7 @@ def own_specs(
     for addressee in addressees:
         differing = deltas.get(addressee.target, Deltas()).by_steps
         by_target[addressee.target] = {**differing, **dict(_additions(addressee)), **_withdrawn(addressee, live)}
+    # an export changes no profile and no set: targets that it has not read may share them
     shared = {layer for stack in stacks.values() for layer in stack.layers if layer.title}
     members = Membership.of(stacks.values(), by_target, (), (), shared)
     edits = by_place(Placement.of(stacks.values(), members, {}).edits.values())
@@ -159,6 +160,7 @@ def _deltas(
     sections = {target: [*_declared(stack, live)] for target, stack in stacks.items()}
     plan, live = _plan(sections, exceptions, live, kinds)
     deltas = collected(plan, _by_place(sections), stacks, live, blank)
+    # a removed value uncovers that of a lower layer, and a problem hides differences: only a second plan shows these
     hiding = {problem.address.target for problem in plan.problems}
     edited = {
         target: alone(stacks[target], own, {steps[0] for steps in own.by_steps}, kinds)
@@ -179,6 +181,7 @@ def _by_place(sections_by_target: Mapping[Target, Sequence[Section]]) -> dict[tu
 def _declared(stack: Stack, live: LiveState) -> Iterator[Section]:
     """Yield the sections of a target that have no errors, as if they were pruned."""
     sections = (section for name in stack.sections for section in checked(stack, name))
+    # an undeclared object has to come up as a deletion, so that it gets declared
     yield from (replace(section, prune=True) for section in readable(sections, live))
 
 

@@ -238,6 +238,7 @@ def _rename(rename: Rename, steps: Steps, stack: Stack, members: Membership) -> 
     declared = declarations(stack, steps)
     if all(members.may_change(layer, at, rename) for layer, at, _ in declared):
         return [Spot(layer, at, rename) for layer, at, _ in declared]
+    # other targets keep the name: the own document drops the item by null, and declares it under its former name
     section, name = steps
     fields = {key: literal(value) for key, value in stack.sections[section][name].items() if key != OLD_NAMES}
     for at, change in members.deltas[stack.target].items():
@@ -251,6 +252,7 @@ def _rename(rename: Rename, steps: Steps, stack: Stack, members: Membership) -> 
 
 def _revive(put: Put, steps: Steps, stack: Stack, members: Membership) -> Spots:
     *lower, (layer, at, _) = declarations(stack, steps)
+    # without the own null, the item of a profile or set is merged again
     if not layer.title and any(declaration.value is not None for declaration in lower):
         return [Spot(layer, at, Drop())]
     may_change = members.may_change(layer, at, put)
@@ -302,6 +304,7 @@ def _add(addition: Put | Add, steps: Steps, stack: Stack, members: Membership) -
     shared = [layer for layer in dict.fromkeys(asking) if layer.title]
     own = steps[:2] if spec.items is None else (section, literal(name))
     places = [steps] if spec.items is None else [*dict.fromkeys(((section, spec.shared_key(name, stack.target)), own))]
+    # the key with placeholders first: it is the name of the object in every target
     for layer, at in product(shared, places):
         if members.may_add(layer, at, addition):
             return [Spot(layer, at[:2], addition)]
@@ -336,6 +339,7 @@ def _is_as_strict(stack: Stack, steps: Steps, delta: Delta) -> bool:
 def _prevented(stack: Stack, own_deltas: Mapping[Steps, Delta]) -> Mapping[Steps, str]:
     """Return the deltas that a lock or a minimum prevents, and those within such a delta, each with the reason."""
     prevented: dict[Steps, str] = {}
+    # outer values first: within a prevented change, nothing changes either
     for steps in sorted(own_deltas, key=len) if stack.has_locks else ():
         enclosing = next(
             (prevented[steps[:length]] for length in range(1, len(steps)) if steps[:length] in prevented), None

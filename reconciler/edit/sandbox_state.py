@@ -193,6 +193,7 @@ def _places(snapshot: LiveSnapshot, kinds: Kinds, username: str, subjects: Itera
     for path in (*paths[Level.GROUP], *(path.rpartition("/")[0] for path in paths[Level.PROJECT])):
         steps = path.split("/")
         above |= {"/".join(steps[:depth]): None for depth in range(1, len(steps) + 1)}
+    # the namespace of a user is no group
     above.pop(username, None)
     groups = above | paths[Level.GROUP]
     spelt = {path.casefold(): path for path in groups}

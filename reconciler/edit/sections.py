@@ -216,6 +216,7 @@ def _fields(title: str, name: str, record: LiveRecord, omitted: Omitted, *, whol
     resource = without(record.resource, [*record.read_only])
     if whole:
         shown = {**dict(resource), **dict.fromkeys(record.unshown)}
+        # not validated: a null may contradict other fields, and then the field is left out
         nulled = type(resource).model_construct(resource.model_fields_set | record.unshown.keys(), **shown)
         resource = resource if any(nulled.errors()) else nulled
     else:

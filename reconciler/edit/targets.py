@@ -142,6 +142,7 @@ def resolve_targets(export_request: ExportRequest, reader: FleetReader, switches
         for member in below
         if not member.archived
     ]
+    # a project may be named by path and by ID, and be in a named group as well
     by_identity = {resolved.target.identity: resolved for resolved in targets}
     ids = {resolved.id for resolved in targets if resolved.target.level is Level.PROJECT}
     return ResolvedTargets(

@@ -195,6 +195,7 @@ def _parse(event: Any, events: Iterator[Any], text: str) -> _Node:
     start, is_alias = event.start_mark, isinstance(event, yaml.AliasEvent)
     node = _Node(start.index, event.end_mark.index, start.column, anchor=event.anchor, is_alias=is_alias)
     if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
+        # the parser counts the line breaks after a text in `|` to it
         node.end = node.start + len(text[node.start : node.end].rstrip())
     elif isinstance(event, yaml.CollectionStartEvent):
         children = []
@@ -202,6 +203,7 @@ def _parse(event: Any, events: Iterator[Any], text: str) -> _Node:
             children.append(_parse(inner, events, text))
         closing: Any = inner.end_mark
         node.is_block = not event.flow_style
+        # the parser ends a block at the next token, behind the comments between them
         node.end = children[-1].end if node.is_block else closing.index
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         node.keys, node.values = (children[::2], children[1::2]) if is_mapping else ([], children)

@@ -22,6 +22,7 @@ from reconciler.memory.absence import (
     SEVERAL,
     CommitPosition,
     ExchangedObject,
+    KeptObject,
     PartNow,
     absent,
     decide,
@@ -60,53 +61,76 @@ def find_absences(run: Run, declared: Declared, live: LiveState, roster: Roster)
         return Absences(remarks=lines)
     inventory, key_of = opened.stored.inventory, inventory_keys(opened, live)
     parts = tuple(_parts_now(run.kinds, declared, live, key_of))
-    places = {(part.target, part.section, part.part): target.target for target, part in parts}
-    renamed, several = renamed_by_hand(inventory, (part for _, part in parts))
-    candidates, kept = absent(inventory, (part for _, part in parts), {*renamed, *several})
-    exchanges = tuple(exchanging(inventory, (part for _, part in parts)))
-    live_keys = {*renamed, *(item.line.key for exchange in exchanges for item in exchange)}
-    candidates = (*candidates, *(line for key, line in inventory.objects.items() if key in live_keys))
-    last = (inventory.applied,) if exchanges else ()
-    commits = {commit for commit in (*last, *(line.at for line in candidates)) if commit}
-    positions = dict.fromkeys(commits, CommitPosition.UNKNOWN)
-    if opened.ancestry is not None:
-        positions = opened.ancestry.positions(commits)
+    part_states = [part for _, part in parts]
+    renamed, several = renamed_by_hand(inventory, part_states)
+    exchanges = tuple(exchanging(inventory, part_states))
+    wanted_keys = {*renamed, *(item.line.key for exchange in exchanges for item in exchange)}
+    absentees, unlisted = absent(inventory, part_states, {*renamed, *several})
+    candidates = (*absentees, *(line for key, line in inventory.objects.items() if key in wanted_keys))
+    # An exchange was applied if the manifests that were applied last declare it too: see `_exchanged`.
+    positions = _positions(opened, (*(line.at for line in candidates), inventory.applied if exchanges else ""))
     proved = proof(run, declared, inventory, key_of, roster)
     verdict = decide(candidates, positions, proved.declares, opened.obstacle)
-    deletions = tuple(line for line in verdict.proved if line.key not in live_keys)
-    renames = tuple(line for line in verdict.proved if line.key in live_keys)
-    reasons_by_key = {kept_object.line.key: kept_object.reason for kept_object in verdict.kept}
-    unproved = {**dict.fromkeys(several, SEVERAL), **{k: reasons_by_key[k] for k in renamed if k in reasons_by_key}}
-    exchanged, uncertain = _exchanged(exchanges, reasons_by_key, positions, inventory.applied, proved)
-    pruned = {
-        (key_of(target), section.kind)
-        for target in declared.desired.targets
-        for section in target.sections
-        if section.prune
-    }
-    staying = (
-        replace(kept_object, reason=OTHER_BRANCH)
-        if kept_object.reason == not_declared(kept_object.line) and proved.was_of_default_branch(kept_object.line)
-        else kept_object
-        for kept_object in verdict.kept
-        if kept_object.line.key not in live_keys
+    doubts = {kept_object.line.key: kept_object.reason for kept_object in verdict.kept}
+    unproved = dict.fromkeys(several, SEVERAL) | {key: doubts[key] for key in renamed if key in doubts}
+    exchanged, uncertain = _exchanged(exchanges, doubts, positions, inventory.applied, proved)
+    deletions = tuple(line for line in verdict.proved if line.key not in wanted_keys)
+    facts_by_part = _recorded(deletions, {**renamed, **several}, exchanged, {**unproved, **uncertain})
+    places = {(part.target, part.section, part.part): target.target for target, part in parts}
+    undeclared = (kept_object for kept_object in verdict.kept if kept_object.line.key not in wanted_keys)
+    kept = tuple(_unpruned(declared, key_of, (*unlisted, *_with_branch_reason(undeclared, proved))))
+    return Absences(
+        deletions,
+        tuple(line for line in verdict.proved if line.key in wanted_keys),
+        {(places[part], *part[1:]): facts for part, facts in facts_by_part.items()},
+        frozenset(kept_object.line.target for kept_object in kept),
+        (*lines, *_remarks(run, declared, live, roster, deletion_count=len(deletions), kept_objects=kept)),
+        frozenset(proved.asked),
     )
-    kept = tuple(kept_object for kept_object in (*kept, *staying) if kept_object.line.key[:2] not in pruned)
-    withheld = (
-        []
-        if opened.ancestry is None
-        else withheld_remarks(len(deletions), opened.ancestry.last_applied(inventory.applied))
-    )
-    remarks = (*lines, *withheld, *reasons(kept))
+
+
+def _positions(opened: OpenInventory, commits: Iterable[str]) -> Mapping[str, CommitPosition]:
+    named = {commit for commit in commits if commit}
+    if opened.ancestry is None:
+        return dict.fromkeys(named, CommitPosition.UNKNOWN)
+    return opened.ancestry.positions(named)
+
+
+def _with_branch_reason(kept_objects: Iterable[KeptObject], proved: Proof) -> Iterator[KeptObject]:
+    """Yield kept objects; the rule of a former default branch says that it is one."""
+    for kept_object in kept_objects:
+        line = kept_object.line
+        is_former = kept_object.reason == not_declared(line) and proved.was_of_default_branch(line)
+        yield replace(kept_object, reason=OTHER_BRANCH) if is_former else kept_object
+
+
+def _unpruned(declared: Declared, key_of: InventoryKey, kept_objects: Iterable[KeptObject]) -> Iterator[KeptObject]:
+    """Yield the kept objects of sections that are not pruned: in the others, they are deleted anyway."""
+    targets = declared.desired.targets
+    pruned = {(key_of(target), section.kind) for target in targets for section in target.sections if section.prune}
+    yield from (kept_object for kept_object in kept_objects if kept_object.line.key[:2] not in pruned)
+
+
+def _remarks(
+    run: Run,
+    declared: Declared,
+    live: LiveState,
+    roster: Roster,
+    *,
+    deletion_count: int,
+    kept_objects: Iterable[KeptObject],
+) -> Iterator[str]:
+    """Yield a sentence for each reason to keep objects, and for targets and sections that are no longer declared."""
+    opened = run.inventory
+    assert opened.stored is not None  # noqa: S101 - see the caller
+    inventory, key_of = opened.stored.inventory, inventory_keys(opened, live)
+    if opened.ancestry is not None:
+        yield from withheld_remarks(deletion_count, opened.ancestry.last_applied(inventory.applied))
+    yield from reasons(kept_objects)
     if run.scope.reports_fleet_findings and not opened.obstacle:
         hidden = unknown(declared, inventory, roster)
         let_go = released_lines(inventory, declared, live, run.kinds, key_of)
-        departed = departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
-        remarks = (*remarks, *departed)
-    keeping_targets = frozenset(kept_object.line.target for kept_object in kept)
-    facts_by_part = _recorded(deletions, {**renamed, **several}, exchanged, {**unproved, **uncertain})
-    recorded = {(places[part], *part[1:]): facts for part, facts in facts_by_part.items()}
-    return Absences(deletions, renames, recorded, keeping_targets, remarks, frozenset(proved.asked))
+        yield from departures(inventory, declared_parts(declared, key_of), released(declared, key_of), let_go, hidden)
 
 
 def _exchanged(

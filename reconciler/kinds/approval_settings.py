@@ -160,7 +160,7 @@ UNLOCK = "unlock it there or leave the field out"
 
 
 def _locker(target: Target, inherited_from: object) -> str:
-    """Return what has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
+    """Return the owner of a lock: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
     if inherited_from != "group":
         return f"the {inherited_from or 'instance'}"
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"

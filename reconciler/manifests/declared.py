@@ -86,6 +86,8 @@ def declare(
         faults = diagnose(error, document.value, model)
         diagnostics = [_about_place(fault, model, specs) for fault in _without_consequences(faults)]
         with suppress(ValidationError):
+            # once more without the faulty parts: a document with one wrong label still declares its target, so that
+            # fewer errors are mere consequences
             form = model.model_validate(_without_faults(document.value, faults))
     # A target's own document is checked after it is merged: its profiles and sets may have the keys that it lacks.
     alone = form is None or kind not in LEVEL_OF

@@ -97,6 +97,7 @@ def _read(written: AcceptedDeviation, stack: Stack, origin: str) -> DeclaredExce
     """Return an exception with its placeholders filled in, and its item as the section names it."""
     spec, item, before = stack.specs[written.section], written.item, None
     if isinstance(item, str):
+        # also as it is while the default branch is unknown: the digest must not change with the name of the branch
         before = spec.normalize_key(item, unnamed(stack.values))
         item = spec.normalize_key(item, stack.values)
     before = None if before == item else before
@@ -114,6 +115,7 @@ def _idle(exception: DeclaredException, stack: Stack) -> Iterator[Diagnostic]:
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
     elif name not in stack.prune:
         names = _names(stack, name)
+        # names in lists are paths, which ignore case
         folded = str if stack.specs[name].items else str.casefold
         if stack.awaits_default_branch(name):
             return  # any name may be that of the default branch

@@ -139,6 +139,7 @@ class Index:
 
         for own in self.targets.values():
             ref = own.target.ref
+            # a project by ID may be below any group
             if own.target.level is Level.PROJECT:
                 declare(own, groups_above(ref, sections) if isinstance(ref, str) else sections)
         for declared in self.sets.values():

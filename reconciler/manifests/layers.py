@@ -203,6 +203,8 @@ class SectionSpec:
         """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
         if not isinstance(lower, dict) or not isinstance(upper, dict):
             return upper
+        # a kind may drop values of the lower layer that lose their meaning, such as events beside another level than
+        # `custom`
         lower = self.kind.remainder(lower, upper)
         merged = dict(lower)
         for key, value in upper.items():
@@ -361,7 +363,7 @@ def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
         return None
     allowed = [other for other, spec in specs.items() if level in spec.kind.models]
     owners = listed(owner.document_kind for owner in models)
-    return f"{name} belong to {owners}; {one(level.document_kind)} may restriction {listed(allowed)}"
+    return f"{name} belong to {owners}; {one(level.document_kind)} may hold {listed(allowed)}"
 
 
 MOST_FILLED = 5 * 1024 * 1024
@@ -585,6 +587,7 @@ def _without_let_go(stack: Stack) -> Stack:
     for each in stack.let_go:
         names.setdefault(each.section, {}).setdefault(each.part, set()).add(each.name)
     for name, names_by_part in names.items():
+        # after each further layer again: any of them may declare the object anew
         sections[name], released[name] = stack.specs[name].without(sections.get(name), names_by_part)
     kept = {name: section for name, section in sections.items() if section is not None}
     return replace(stack, sections=kept, released=released)

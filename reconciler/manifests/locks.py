@@ -78,6 +78,7 @@ def locks_of(stack: Stack) -> tuple[Lock, ...]:
 
     The result is cached, since callers look up many fields of one target.
     """
+    # a profile may be merged twice: by a set, and by the target's own document
     layers = dict.fromkeys(stack.layers)
     return tuple(
         lock for restriction in (LOCKS, AT_LEAST) for layer in layers for lock in _locks(layer, stack, restriction)
@@ -397,6 +398,7 @@ def _drops(lock: Lock, stack: Stack) -> Iterator[tuple[Layer, Diagnostic]]:
     locked = traced(lock.layer, spec, stack.values)[name,].value
     for layer in dropwhile(lambda layer: layer is not lock.layer, stack.layers):
         own = traced(layer, spec, stack.values)[name,].value if name in layer.sections else None
+        # a layer can drop a locked value without naming it: another level than `custom` drops all events
         if isinstance(own, dict) and _at(spec.kind.remainder(locked, own), tuple(inner)) != _at(locked, tuple(inner)):
             message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
             yield layer, Diagnostic((name,), message, at_key=True)

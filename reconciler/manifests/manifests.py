@@ -89,6 +89,7 @@ class Inputs:
         """
         values: dict[str, Any] = {}
         for file in map(Path, self.values_files):
+            # a later file wins, key by key at the top only
             values |= read_mapping(open_source(str(file), content_of(file)))
         return {**values, **self.settings}
 
@@ -374,6 +375,7 @@ def _read(
                     source = templates.source(path, source.text)
             except ManifestErrors as errors:
                 diagnostics.extend(errors.diagnostics)
+                # the unreadable file may have the profile that another document names: its absence is no error then
                 index.whole = False
                 continue
             reading = source.read()
@@ -415,6 +417,7 @@ def _canonical(merged: MergedTarget) -> list[Any]:
     for name, section in whole.sections.items():
         spec = whole.specs[name]
         for key in spec.lists:
+            # united lists have the order of the layers, which says nothing
             if key in section and spec.merges_as_set(key):
                 sections[name] = {**sections[name], key: sorted(section[key], key=str)}
     written = (section.written or section for section in desired.sections)

@@ -108,6 +108,7 @@ def _join_values(model: type[Resource], bids: Iterable[Bid], minimum_fields: fro
             joined.winners.clear()
             continue
         lowest = lowest if bid.minimum is None else lowest or bid
+        # a copy: all fields of a layer are compared with lower layers, whatever their order in the layer
         below = dict(current)
         for name, value in bid.fields.items():
             holder = holders.get(name)

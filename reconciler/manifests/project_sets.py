@@ -143,6 +143,7 @@ def candidates(select: Selection, discovered: Discovered | None, others: Mapping
     if discovered is None:
         return unlisted_paths
     projects = discovered[select.group]
+    # an unknown list selects nobody, not even projects with documents: see `UnlistedSet`
     if isinstance(projects, Obstacle):
         return ()
     shown = list(projects)
@@ -198,6 +199,7 @@ def idle(
     if discovered is None and select.group:
         return
     projects = (discovered or {}).get(select.group)
+    # an archived project may be unarchived tomorrow: the glob is right
     archived = [] if discovered is None else [*archived_left_out(select, discovered)]
     known = [*offered, *archived]
     folded = {path.casefold() for path in known}

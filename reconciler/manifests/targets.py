@@ -158,6 +158,7 @@ def merge_targets(
             targets[desired.target.identity] = replace(merged, desired=desired)
     for layer, diagnostic in _other_branches(compositions, targets) if only is None and knowledge.discovered else ():
         diagnostics.add(diagnostic, layer.document)
+    # targets are reused only without errors: a reused target would not report its errors again
     if not diagnostics.errors:
         index.merged |= targets
     return targets
@@ -215,16 +216,19 @@ def _compose(index: Index, knowledge: Shown, diagnostics: Diagnostics, only: Set
     documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets = {name: composed(own.target, known.get(own.target)) for name, own in documents.items()}
     others = _unlisted_candidates(documents.values(), targets.values(), discovered, listed) if index.sets else {}
+    # by title too: the result must not depend on the order of files
     for declared in sorted(index.sets.values(), key=lambda each: (each.priority, each.title)):
         layers, errors = _with_profiles(declared, None, index)
         offered = candidates(declared.select, discovered, others)
         selected = chosen(declared.select, offered)
         for diagnostic in (*errors, *idle(declared, offered, selected, discovered)):
             diagnostics.add(diagnostic, declared.document)
+        # a listed set may spell one project in two ways
         for path in {path.casefold(): path for path in selected}.values():
             target = Target(Level.PROJECT, path)
             if only is None or target.identity in only:
                 member = listed.get(path.casefold(), Member(path))
+                # the document of a project may name it by ID
                 by_number = targets.get(Target(Level.PROJECT, member.id).identity)
                 composition = targets.get(target.identity) or by_number or composed(target, path)
                 targets.setdefault(composition.target.identity, composition).parts.append((declared, layers))

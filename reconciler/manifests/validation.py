@@ -251,9 +251,11 @@ def check_section(stack: Stack, spec: SectionSpec, target: Target) -> tuple[Any,
     diagnostics = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, stack)]
     section = None
     try:
+        # cached by content: targets of one profile mostly have equal sections
         section = _checked(spec.check[target.level], Content(value))
     except ValidationError as error:
         diagnostics += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
+        # rules of sound items too: all errors of a section are reported at once
         diagnostics += _rules(_sound_items(spec, value, target.level), spec)
         diagnostics = [each for each in diagnostics if each.severity == "error"]
     else:
@@ -290,6 +292,7 @@ def check_alone(spec: SectionSpec, section_value: Any, levels: tuple[Level, ...]
     errors of the one with the fewest are returned.
     """
     verdicts = [_verdict(spec, level, section_value) for level in levels if level in spec.check]
+    # of equal verdicts that of the last level: most documents are about projects
     best = min(reversed(verdicts), key=_weight, default=[])
     return [each.below("spec", spec.kind.name) for each in best]
 

@@ -79,6 +79,7 @@ class Ancestry:
             return CommitPosition.ELSEWHERE
         if position not in (CommitPosition.UNKNOWN, CommitPosition.CUT_OFF):
             return position
+        # the clone may be shallow or old: the remote knows
         its = self.fetched(commit)
         if self.head in its:
             return CommitPosition.AHEAD

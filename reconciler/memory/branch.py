@@ -81,6 +81,7 @@ def write_commit(repository: Repository, text: str, parent: str, apply: Apply, c
     # The objects are written directly: neither the index nor the work tree of the checkout changes.
     blob = _written(repository, ["hash-object", "-w", "--stdin"], text.encode())
     tree = _written(repository, ["mktree", "-z"], f"100644 blob {blob}\t{FILE}\0".encode())
+    # the time of the apply, not of now: a repeated push has the same commit
     when = f"{int(apply.when.timestamp())} +0000"
     author = Person(apply.author, apply.author_email) if apply.author else committer
     lines = [
@@ -105,6 +106,7 @@ def applies(repository: Repository, commit: str, most: int) -> tuple[Apply, ...]
     Raises:
         InventoryUnreadable: a commit cannot be read.
     """
+    # a merge that somebody made on the branch brings commits that are no applies
     listing = repository.run(["rev-list", "--first-parent", f"--max-count={most}", commit, "--"])
     names = listing.stdout.decode().split()
     return tuple(read_apply(name, _commit(repository, name)) for name in names)

@@ -41,6 +41,7 @@ def digest_of(target: DesiredTarget) -> str:
         ]
         for exception in target.exceptions
     )
+    # as written: renaming a default branch is no change of the manifests
     sections = [section.written or section for section in target.sections]
     content = {
         "sections": {section.kind: _section(section) for section in sections},
@@ -51,6 +52,7 @@ def digest_of(target: DesiredTarget) -> str:
         **_let_go(target),
     }
     minimums = {section.kind: section.minimums for section in sections if section.at_least}
+    # only if there are any, so that old digests stay valid
     content |= {"at_least": minimums} if minimums else {}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
@@ -152,5 +154,6 @@ def _creation(target: DesiredTarget) -> Any:
     creation = target.creation
     if creation is None:
         return None
+    # the same archive at another path creates the same group
     archive = creation.archive.digest if creation.archive else None
     return [creation.name, creation.visibility, archive, creation.source and asdict(creation.source)]

@@ -180,6 +180,7 @@ def read_inventory(text: str, sections: Iterable[str]) -> tuple[Inventory, tuple
                 targets[target.target] = target
             case ObjectLine() as entry:
                 objects[entry.key] = entry
+            # an older version must not drop what a newer one has stored
             case UnknownLine() as entry:
                 unknown.append(entry)
             case _:
@@ -201,6 +202,7 @@ def inventory_text(inventory: Inventory) -> str:
     entries: list[ObjectLine | UnknownLine] = [*inventory.objects.values(), *inventory.unknown]
     numbers = _numbers(inventory, {entry.at for entry in entries if entry.at})
     header: dict[str, Any] = {"format": FORMAT, "service": inventory.service}
+    # numbered, so that no line repeats the 40 digits of a commit
     header["commits"] = {str(number): commit for commit, number in sorted(numbers.items(), key=lambda pair: pair[1])}
     if inventory.applied:
         header["applied"] = inventory.applied
@@ -257,6 +259,7 @@ def _entry(
     line: str, commits: Mapping[int, str], sections: Iterable[str]
 ) -> TargetLine | ObjectLine | UnknownLine | None:
     """Return a line as a value; None if it is malformed."""
+    # before parsing: whoever can push can write a line of any length
     values: Any = _json(line) if len(line) <= MAX_LINE else None
     match values:
         case {"target": str(target)} if TARGET_KEY.fullmatch(target):

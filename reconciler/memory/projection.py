@@ -189,6 +189,7 @@ class Projection:
             if target.digest and (self._is_whole_target(name) or any(place[0] == name for place in self._begun)):
                 lines[name] = self._target_line(name, target, lines.get(name))
         if self._is_whole:
+            # a target that no document declares keeps its line only as long as it has objects
             known = {*self._declared, *self._named, *self.basis.unknown, *holders}
             lines = {name: line for name, line in lines.items() if name in known}
         return lines
@@ -302,10 +303,12 @@ class Projection:
 
         Objects that this run created after the listing do not count as missing.
         """
+        # a listing may have been read before the creation, and lack the new object
         before_it = (pair for pair in self._counting if not (isinstance(pair[1], Outcome) and pair[1].created))
         known = {*self.basis.seen.objects}
         known |= {(*place, number) for place, item in before_it for _, number in _live(item)}
         gone = (key for key in known if key[:3] in self._listed and key[3] not in self._listed[key[:3]])
+        # of collections that the apply did not read again, the plan's reading counts
         before = (key for key in self.basis.missing if key[:3] not in self._listed and self._counts(key[:3]))
         return frozenset((*before, *gone))
 
@@ -320,6 +323,7 @@ class Projection:
             part, listed = collection_at(place, self.kinds), self._listed.get(place, {})
             if part is not None and name is not None and not isinstance(change, Delete):
                 ids = [number for number, names in listed.items() if part.identity(name) in names]
+                # of several objects of one name, nobody knows which is ours
                 if len(ids) == 1:
                     yield (*place, ids[0]), name
 

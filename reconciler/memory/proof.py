@@ -71,6 +71,8 @@ class Proof:
         former = self.listed_as(object_line.target)
         if former is None or not is_declared(object_line, {former.identity}, then, kinds):
             return False
+        # only the inventory says that this was its path, and whoever can push can write there: the service has to
+        # confirm it
         self.asked.add(former)
         return self.was_called(object_line.target, former)
 

@@ -168,6 +168,7 @@ class Store:
         end = self.clock() + MAX_WAIT_SECONDS
         for number in range(1, MAX_PUSH_ATTEMPTS + 1):
             if stored.other_service:
+                # read again below: another run may have replaced the branch meanwhile
                 raise InventoryNotStored(_not_stored(f"the branch has the list of {stored.other_service}"))
             commit, refusal = self.place.put(inventory_text(amendment(stored.inventory)), stored.commit, apply)
             if commit:
@@ -276,6 +277,7 @@ class Distant:
                 if not refusal:
                     return commit, ""
                 refusals[login] = refusal
+                # each credential may wait for the whole timeout of a push
                 if time.monotonic() >= end:
                     return "", "; ".join(refusals.values())
             if self._has_moved(parent):

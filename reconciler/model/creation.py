@@ -131,6 +131,7 @@ def creation_request(target: Target, after: Fields, namespace: Namespace) -> Req
         variable = given.pop("token_env")
         body = {**given, "personal_access_token": {VARIABLE: variable}}
         return Request("POST", IMPORT_ROUTES[source], {**body, "new_name": slug, "target_namespace": namespace.path})
+    # imports take the path of the namespace, all other creations its ID
     where = namespace.id if namespace.id is not None or not namespace.path else {ID_OF: f"group {namespace.path}"}
     parent = "parent_id" if target.level is Level.GROUP else "namespace_id"
     body = {"name": after["name"], "path": slug, **({} if where is None else {parent: where})}

@@ -95,6 +95,7 @@ def differences(wanted: Resource, record: LiveRecord, at_least: Collection[str] 
     after = {name: value for name, value in declared.items() if name not in known or known[name] != value}
     for name in [name for name in after if name in at_least and name in known]:
         others = {other: value for other, value in after.items() if other != name}
+        # judged among the other fields as the update leaves them: one field may decide what another means
         if is_in_order(type(wanted), name, {**known, **others}, {**known, **declared}):
             after = others
     after = {name: value for name, value in after.items() if not _is_unshown(name, value, record, after)}
@@ -142,6 +143,7 @@ def _equals_declared(wanted: Resource, resource: Resource) -> bool:
 
 def _equals(live_value: object, wanted_value: object) -> bool:
     if isinstance(live_value, dict) and isinstance(wanted_value, dict):
+        # of a mapping, only the declared keys are managed
         return live_value.items() >= wanted_value.items()
     return live_value == wanted_value
 

@@ -102,23 +102,21 @@ def _is_level_as_strict(this: Json, that: Json) -> bool:
     return this in _LEVELS and that in _LEVELS and _LEVELS.index(this) >= _LEVELS.index(that)
 
 
-def _are_entries_as_strict(entries: Json, other_entries: Json) -> bool:
-    are_lists = isinstance(entries, list) and isinstance(other_entries, list)
-    return are_lists and all(any(covers(that, this) for that in other_entries) for this in entries)
+def _are_entries_as_strict(this: Json, that: Json) -> bool:
+    are_lists = isinstance(this, list) and isinstance(that, list)
+    return are_lists and all(any(covers(wider, entry) for wider in that) for entry in this)
 
 
-def _are_fewer(entries: Json, other_entries: Json) -> bool:
-    return (
-        isinstance(entries, list) and isinstance(other_entries, list) and all(each in other_entries for each in entries)
-    )
+def _are_fewer(this: Json, that: Json) -> bool:
+    return isinstance(this, list) and isinstance(that, list) and all(entry in that for entry in this)
 
 
-def _are_branches_as_strict(entries: Json, other_entries: Json) -> bool:
-    if isinstance(entries, list):
-        return isinstance(other_entries, list) and _are_fewer(other_entries, entries)
-    if isinstance(other_entries, list):
-        return entries in _WIDTHS
-    return entries in _WIDTHS and other_entries in _WIDTHS and _WIDTHS.index(entries) >= _WIDTHS.index(other_entries)
+def _are_branches_as_strict(this: Json, that: Json) -> bool:
+    if isinstance(this, list):
+        return isinstance(that, list) and _are_fewer(that, this)
+    if isinstance(that, list):
+        return this in _WIDTHS
+    return this in _WIDTHS and that in _WIDTHS and _WIDTHS.index(this) >= _WIDTHS.index(that)
 
 
 def _switch(strict: bool) -> Direction:

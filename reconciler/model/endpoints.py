@@ -824,6 +824,7 @@ class Collection:
                 else:
                     below.setdefault(name, []).append((holder.promotes, record.id or 0, holder.name, record))
         others = taken.keys() | {self.identity(name) for record in own for name in record.names}
+        # the service refuses a title that the group or a group above it has
         promotable = {name: _promotable(candidates) for name, candidates in below.items() if name not in others}
         return Objects(self.with_names(tuple(own)), taken, promotable, tuple(inherited), tuple(hidden))
 
@@ -878,6 +879,7 @@ def _promotable(numbered_records: Sequence[tuple[int, int, str, LiveRecord]]) ->
     Args:
         numbered_records: of each object the target's ID, its own ID, the target's name, and the object.
     """
+    # by IDs, so that each run promotes the same object
     ordered = sorted(numbered_records, key=lambda namesake: namesake[:2])
     owner_id, _, _, record = ordered[0]
     return replace(record, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
@@ -889,6 +891,7 @@ def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json)
         raise TypeError(answer)
     names = {name: shown_as.get(name, name) for name in model.model_fields if name not in POLICIES}
     shown = {name: answer[alias] for name, alias in names.items() if alias in answer}
+    # without a single known field, the response is no record at all
     if names and not shown:
         raise KeyError(next(iter(names.values())))
     resource, unknown = recognized(model, shown)

@@ -134,6 +134,7 @@ class _Reader:
             regex_group.last *= max(most, 1)
             regex_group.weight = max(regex_group.weight, regex_group.last)
         self.at += len(written)
+        # `+?` is one repetition, which matches as little as possible
         self.at += self.text.startswith("?", self.at)
         regex_group.repeated = True
 
@@ -189,6 +190,7 @@ class _Reader:
         begun = self.at
         self.at += 2 if self.text.startswith("[^", self.at) else 1
         first = True
+        # a `]` that comes first is a character of the class
         while first or not self.text.startswith("]", self.at):
             first = False
             if self.at >= len(self.text):

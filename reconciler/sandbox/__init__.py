@@ -1,6 +1,7 @@
 """An embedded hosting service for the demo, for tests, and for rehearsing an apply on a copy of real state.
 
-It is written from the service's documents and shares no code with the client that it checks.
+The sandbox is written from the service's documents and shares no code with the client that it checks. Begin with
+`server.running` and `app.Sandbox`; `routes` has the endpoints.
 """
 
 from .answers import FaultError, SandboxError, StateError

@@ -1,4 +1,4 @@
-"""Answers, from an endpoint to the wire, and the sandbox's own errors."""
+"""Answers, from an endpoint to the wire, and the sandbox's own errors. Begin with `Answer` and `refused`."""
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -13,20 +13,20 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class SandboxError(Exception):
-    """The root of every error that the sandbox raises on purpose: a tree of its own, as the sandbox shares no code."""
+    """The root of every error that the sandbox raises on purpose; a separate tree, as the sandbox shares no code."""
 
 
 class StateError(SandboxError):
-    """A state that cannot be loaded; the text names the place in it, as `projects[3].milestones[0].title`."""
+    """A state that cannot be loaded; the text names the place in the state, as `projects[3].milestones[0].title`."""
 
 
 class FaultError(SandboxError):
-    """A fault or rate limit that cannot be understood; the text quotes it."""
+    """A fault or rate limit that cannot be understood; the text quotes the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, headers with names in lower case, and a body: a JSON value, bytes as they are, or None for nothing."""
+    """A status, headers with names in lower case, and a body: a JSON value, bytes, or None for nothing."""
 
     status: int
     body: Any = None
@@ -40,7 +40,7 @@ class Answer:
         return _encode(self.body).encode()
 
     async def send(self, send: Send, share: float = 1.0) -> None:
-        """Send the answer; of its body only a share, although the headers promise all of it."""
+        """Send the answer, with only a share of its body, although the headers promise the whole body."""
         body = self.encoded()
         headers = [*self.headers]
         if body:
@@ -68,5 +68,5 @@ class Refusal(SandboxError):
 
 
 def refused(status: int, message: Any) -> Refusal:
-    """The error shape of the service's own code: `{"message": ...}` (spec section 7)."""
+    """Return an answer in the error shape of the service's own code: `{"message": ...}` (spec section 7)."""
     return Refusal(status, {"message": message})

@@ -1,4 +1,4 @@
-"""The sandbox as an ASGI application: it answers and logs every request under `/api/v4`."""
+"""The sandbox as an ASGI application: it answers and logs every request under `/api/v4`. Begin with `Sandbox`."""
 
 import asyncio
 import copy
@@ -25,12 +25,12 @@ AnyFault = Fault | str | Mapping[str, Any]
 
 
 class Sandbox:
-    """The service, and methods that read and change it without a request.
+    """The service, and methods that read and change the service without a request.
 
-    A dialect given here overrides that of every state which replaces the first one; routes are further endpoints.
+    A dialect given here overrides that of every state which replaces the first state; routes are further endpoints.
 
     Attributes:
-        base_url: `http://HOST:PORT`, once it is served.
+        base_url: `http://HOST:PORT`, once the sandbox is served.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Sandbox:
         self._router = Router([*kept_routes(), *routes])
         self._throttled: tuple[int, int] | None = None
         self._throttle: RateLimit | None = None
-        self._held: dict[str, list[tuple[_Exchange, Insertion, asyncio.Future[Answer]]]] = {}
+        self._races: dict[str, list[tuple[_Exchange, Insertion, asyncio.Future[Answer]]]] = {}
         self.set_latency(latency_ms)
         self.set_workers(None)
         self.set_rate_limit(rate_limit)
@@ -66,9 +66,9 @@ class Sandbox:
         return f"{self.base_url}/api/v4"
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the requests so far, in the order they were carried out, without any token.
+        """Return the requests so far, in the order in which they were carried out, without any token.
 
-        Each has `method`, `target`, `body`, `status` (None without a response), `changed` and `in_flight`.
+        Each request has `method`, `target`, `body`, `status` (None without a response), `changed` and `in_flight`.
         """
         with self._lock:
             return copy.deepcopy(self._log)
@@ -102,14 +102,14 @@ class Sandbox:
             self.clear_log()
 
     def set_latency(self, milliseconds: float) -> None:
-        """Delay every answer by this, from now on."""
+        """Delay every answer by so many milliseconds, from now on."""
         self._latency = milliseconds / 1000
 
     def set_workers(self, workers: int | None, cost_ms: float = 0) -> None:
-        """Work on so many requests at once, or on any number, from now on; the others wait in order of arrival.
+        """Work on so many requests at once, or on any number, from now on; other requests wait in order of arrival.
 
         Args:
-            workers: how many; None for any number.
+            workers: the number of requests at once; None for any number.
             cost_ms: for how long a worker is busy with the reading of one small record; see `Call.cost`.
         """
         self._workers = asyncio.Semaphore(workers) if workers else nullcontext()
@@ -149,7 +149,7 @@ class Sandbox:
             self._in_flight -= 1
 
     async def _work_on(self, exchange: "_Exchange") -> Answer:
-        """Carry a request out, in the time of a worker that it takes."""
+        """Carry a request out, in the time of a worker that the request takes."""
         with self._lock:
             begun = self._begin(exchange)
             if isinstance(begun, Answer) or exchange.fault.kind != "race":
@@ -194,17 +194,17 @@ class Sandbox:
         return route.serve(call)
 
     async def _race(self, exchange: "_Exchange", insertion: Insertion) -> Answer:
-        """Hold a creation until the fault's number of them are held at its path, or its timeout is over; then end all.
+        """Hold creations at one path until the fault's number of them is there, or its timeout is over; then end all.
 
-        Several creations thus pass their checks before the first one is inserted.
+        Several creations thus pass their checks before the first of them is inserted.
         """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        held = self._held.setdefault(exchange.path, [])
-        held.append((exchange, insertion, future))
-        if len(held) < exchange.fault.together:
+        racing = self._races.setdefault(exchange.path, [])
+        racing.append((exchange, insertion, future))
+        if len(racing) < exchange.fault.together:
             await asyncio.wait([future], timeout=exchange.fault.timeout)
         if not future.done():
-            for waiting_exchange, waiting_insertion, waiting in self._held.pop(exchange.path):
+            for waiting_exchange, waiting_insertion, waiting in self._races.pop(exchange.path):
                 waiting.set_result(self._end(waiting_exchange, waiting_insertion))
         return future.result()
 
@@ -228,13 +228,13 @@ class Sandbox:
 
 
 class _Exchange:
-    """A request as received, and what became of it.
+    """A request as received, and its result.
 
     Attributes:
         entry: of the log, filled once the request is complete.
         limits: the headers about the rate limit.
-        fault: the fault that strikes it.
-        call: the request as its endpoint gets it; None before that.
+        fault: the fault that the request meets.
+        call: the request in the form that its endpoint gets; None before.
     """
 
     __slots__ = (

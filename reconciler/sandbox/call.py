@@ -1,4 +1,4 @@
-"""One request within the sandbox: its endpoint, its user, and the groups and projects which that user can see.
+"""A request within the sandbox: its endpoint, its user, and the groups and projects which that user can see.
 
 An endpoint is a function of a `Call` that returns an `Answer` or raises `Refusal`. A creation returns an `Insertion`
 after its checks: production does not check and insert at once, so other requests may be carried out in between.
@@ -31,9 +31,9 @@ class Route:
         method: the HTTP method.
         path: below `/api/v4`, as the spec writes it: `/projects/:id/milestones`.
         serve: the function that answers.
-        anonymous: whether production servers look for the thing before they ask for a token; what is public they show.
+        anonymous: whether production servers look for the object before they ask for a token; public objects are shown.
         parameters_first: whether production servers check parameters before the token.
-        credential: whether it needs an access token at all.
+        credential: whether the endpoint needs an access token at all.
         scopes: token scopes that suffice beside `api` and, for reading, `read_api`.
     """
 
@@ -47,7 +47,7 @@ class Route:
 
 
 def level_of(path: str) -> Level:
-    """Return the record that `:id` in a path names; the instance, if there is none."""
+    """Return the level of the record that `:id` in a path names; the instance, if the path has no `:id`."""
     levels: tuple[Level, ...] = ("project", "group")
     return next((level for level in levels if path.startswith(f"/{level}s/:id/")), "instance")
 
@@ -91,14 +91,14 @@ class Call:
 
     Attributes:
         state: the state of the service.
-        route: the endpoint asked for.
+        route: the requested endpoint.
         target: the path and query as received.
         parts: the named parts of the path, decoded.
         sent: parameters of query, form and JSON body, merged.
         headers: names in lower case.
         url: the address of the service in its answers, without `/api/v4`.
         changed: whether the endpoint has changed the state; set by the endpoint.
-        cost: how long production servers take, as a multiple of reading one small record; set by the endpoint.
+        cost: the duration on production servers, as a multiple of reading one small record; set by the endpoint.
         user: its user, once `authenticate` has been called.
         token: the token of that user.
     """
@@ -123,7 +123,7 @@ class Call:
 
     @property
     def level(self) -> Level:
-        """What `:id` in the path names; the instance, if there is none."""
+        """The level that `:id` in the path names; the instance, if the path has no `:id`."""
         return level_of(self.route.path)
 
     def authenticate(self) -> None:
@@ -219,7 +219,7 @@ class Call:
             raise refused(412, "412 Precondition Failed")
 
     def _let_arrive(self) -> None:
-        """Bring more of what still arrives in the group in the path, which may itself arrive, and in those above it."""
+        """Bring more of an import into the group in the path, which may itself arrive now, and into those above."""
         group = self.state.find_group(self.parts["id"])
         path = f"{group.path if group else self.parts['id']}/".lower()
         for number, arrive in list(self.state.arrivals.items()):
@@ -247,7 +247,7 @@ class Call:
         self.token = token
 
     def _impersonate(self, key: str) -> None:
-        """Go on as another user, given by ID or name, which administrators may whose token has the scope for it."""
+        """Go on as another user, by ID or name; only administrators may, whose token has the scope for it."""
         user, token = self.user, self.token
         if user is None or token is None or not user.admin:
             raise refused(403, "403 Forbidden - Must be admin to use sudo")
@@ -260,7 +260,7 @@ class Call:
 
 
 def _lacking_scope(scopes: str) -> Refusal:
-    """403 for a token whose scopes do not include what the request needs."""
+    """Return the refusal (403) for a token whose scopes do not include those of the request."""
     return Refusal(
         403,
         {
@@ -292,7 +292,7 @@ def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:
 
 
 def find_project(call: Call, key: str) -> Project:
-    """Return the project of that ID or path, if the caller may see it, else 404; a moved one is 301 or 405."""
+    """Return the project of that ID or path, if the caller may see it, else 404; for a moved project, 301 or 405."""
     project = call.state.find_project(key)
     if project is not None and call.state.visible(call.user, project):
         return project
@@ -303,7 +303,7 @@ def find_project(call: Call, key: str) -> Project:
 
 
 def invalid(state: SandboxState, reasons: Mapping[str, str]) -> Refusal:
-    """400 for attributes that failed validation: in the spec's shape (section 7), or production's string."""
+    """Return the refusal (400) of invalid attributes: in the spec's shape (section 7), or as production's string."""
     if state.deployed:
         return Refusal(400, {"error": ", ".join(f"{name} {reason}" for name, reason in reasons.items())})
     return refused(400, {name: [reason] for name, reason in reasons.items()})

@@ -20,25 +20,25 @@ _SECRETS = ("private_token", "access_token")
 
 
 class RouteCollection(Generic[I]):
-    """The items of one kind on an owner, with endpoints that list, get, create, update and delete them.
+    """The items of a kind on an owner, with endpoints that list, get, create, update and delete them.
 
-    A plain kind needs only a collection and a model; a kind with quirks overrides methods.
-    Requests are checked in the service's order: number in the path, parameters, owner and role, item, values.
+    A plain kind needs only a collection and a model; a kind with quirks overrides methods. Requests are checked in the
+    service's order: number in the path, parameters, owner and role, item, values.
 
     Args:
         name: the section's key in the state file.
         item: the model of its items.
-        paths: of the list, below `/api/v4`. What `:id` in one names is the owner; without, it is the instance.
+        paths: of the list, below `/api/v4`. The owner is what `:id` in a path names; without `:id`, the instance.
         part: the name of the item's number in the path.
-        key: the field that is there: a number among all items of the service, or within the owner, or a text.
+        key: the field behind that number: unique in the service or within the owner; or a field of text.
         role: the least role for reading and writing; on the instance, only administrators do either.
         feature: the field of a project that must be on; then the project must not be archived either.
         pages: whether a list has pages, in both dialects or by the spec only.
-        filters: what a list takes, besides its order and page.
+        filters: the parameters of a list, besides its order and page.
         order: fields by which a list can be ordered, the first by default, and then the last first; without any, a
             list is ordered by ID.
-        new: what a creation takes.
-        changes: what an update takes.
+        new: the parameters of a creation.
+        changes: the parameters of an update.
         validator: checks all items of an owner in a state file, as pydantic's `AfterValidator` does.
     """
 
@@ -75,7 +75,7 @@ class RouteCollection(Generic[I]):
         self.changes = tuple(changes)
 
     def routes(self, *operations: str, update: str = "PUT", **rules: Any) -> tuple[Route, ...]:
-        """Return the endpoints for `list`, `get`, `create`, `update` and `delete`, or the named ones.
+        """Return the endpoints for `list`, `get`, `create`, `update` and `delete`, or only the named endpoints.
 
         Args:
             operations: their names; all of them by default.
@@ -94,7 +94,7 @@ class RouteCollection(Generic[I]):
         return tuple(Route(method, path + end, serve, **rules) for path in self.paths for method, end, serve in wanted)
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with a page of items, or with all of them as they are kept."""
+        """Answer with a page of items, or with all items in the order in which they are kept."""
         if self.pages == "never" or (self.pages == "by the spec" and call.state.deployed):
             return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
         sent = read(call, *self.filters, *PAGE)
@@ -122,7 +122,7 @@ class RouteCollection(Generic[I]):
         return insert
 
     def update(self, call: Call) -> Answer:
-        """Change an item; values that it has already change nothing."""
+        """Change an item; values that the item has already change nothing."""
         key = self.key(call)
         sent = self.read_changes(call)
         owner = self.owner_to_write(call)
@@ -169,11 +169,11 @@ class RouteCollection(Generic[I]):
         return self.owner(call)
 
     def select(self, call: Call, owner: Any, sent: dict[str, Any]) -> Sequence[tuple[Any, I]]:
-        """Return the items to be listed, each with its owner."""
+        """Return the listed items, each with its owner."""
         return [(owner, item) for item in self.items(call, owner)]
 
     def in_order(self, items: Sequence[tuple[Any, I]], sent: dict[str, Any]) -> list[tuple[Any, I]]:
-        """Return items, each with its owner, in the order that was asked for."""
+        """Return items, each with its owner, in the requested order."""
         by = sent.get("order_by") or next(iter(self.order), "id")
         backwards = bool(self.order) and sent.get("sort") != "asc"
         return sorted(items, key=lambda pair: (getattr(pair[1], by), pair[1].id), reverse=backwards)
@@ -183,7 +183,7 @@ class RouteCollection(Generic[I]):
         return self.section.of(owner)
 
     def key(self, call: Call) -> Any:
-        """Return the key of the item in the path; 400 for anything but a number, where the key is one."""
+        """Return the key of the item in the path; 400 for anything but a number, if the key is a number."""
         return call.number(self.part) if self.key_field in ("id", "iid") else call.parts[self.part]
 
     def find(self, call: Call, owner: Any, key: Any) -> I:
@@ -251,7 +251,7 @@ class RouteCollection(Generic[I]):
 
 
 def page_of(call: Call, rows: Sequence[T], render: Callable[[T], Any]) -> Answer:
-    """Return one page of rendered items, with the headers that link to the other pages.
+    """Return a page of rendered items, with the headers that link to the other pages.
 
     The endpoint has read `PAGE` with its own parameters, before it checked the caller.
     """

@@ -57,7 +57,7 @@ _BODIES: dict[int, Any] = {
 
 @dataclass(frozen=True, config=ConfigDict(coerce_numbers_to_str=True, extra="forbid"))
 class Fault:
-    """One fault, and the requests to which it applies; the table at the top of this module explains the fields."""
+    """A fault, and the requests to which it applies; the table at the top of this module explains the fields."""
 
     kind: Kind
     status: Annotated[int, AfterValidator(HTTPStatus)] | None = None
@@ -93,11 +93,11 @@ class Fault:
 
     @property
     def timeout(self) -> float:
-        """The time in seconds for which a creation waits for others."""
+        """The time in seconds for which a creation waits for other creations."""
         return 10.0 if self.seconds is None else self.seconds
 
     def answer(self) -> Answer:
-        """Return the answer that replaces the request's own."""
+        """Return the answer that replaces the answer of the request."""
         status = self.status or _STATUS.get(self.kind, 503)
         headers = [] if self.retry_after is None else [("retry-after", str(self.retry_after))]
         if self.kind == "html":
@@ -207,8 +207,8 @@ def _phrase(status: int) -> str:
 class RateLimit:
     """Counts requests in fixed windows of time.
 
-    Every answer has the `RateLimit-*` headers; `RateLimit-Limit` is the limit for 60 seconds, with any window.
-    A request beyond the limit gets 429 and is not carried out.
+    Every answer has the `RateLimit-*` headers; `RateLimit-Limit` is the limit for 60 seconds, with any window. A
+    request beyond the limit gets 429 and is not carried out.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.time) -> None:

@@ -1,7 +1,7 @@
-"""Fleets drawn by a seed: a state with as many projects as asked for, and the oddities that real ones have.
+"""Fleets drawn by a seed: a state with as many projects as asked for, and the oddities that real projects have.
 
-All of it is in the group `acme`, whose owner is ada; her token is `ada-token`. The same number and seed give the same
-state.
+All projects are in the group `acme`, whose owner is ada; her token is `ada-token`. The same number and seed give the
+same state. Begin with `generate`.
 """
 
 from datetime import date, timedelta
@@ -30,7 +30,7 @@ _FIRST_DAY = date(2025, 1, 1)
 _FIRST_GROUP, _FIRST_PROJECT = 10, 1000
 _HIDDEN_GROUP = 9
 """A group that ada cannot see, and that some rules name all the same."""
-_LEFT = "quentin"
+_FORMER_MEMBER = "quentin"
 """A user who is in some rules, and a member of nothing any more."""
 _DEVELOPERS, _MAINTAINERS = 30, 40
 
@@ -38,7 +38,7 @@ Plain = dict[str, Any]
 
 
 def generate(projects: int, seed: int) -> Plain:
-    """A state with that many projects."""
+    """Return a state with that many projects."""
     draw = Random(f"{seed} {projects}")  # noqa: S311 - repeatable
     groups = [f"{GROUP}/{path}" for path in _group_paths(draw, -(-projects // _TEAM))]
     paths = [f"{draw.choice(groups)}/{draw.choice(_SORTS)}-{index + 1}" for index in range(projects)]
@@ -53,7 +53,7 @@ def generate(projects: int, seed: int) -> Plain:
                 "emails": ["ada@example.com", "alerts@example.com"],
             },
             *({"id": number, "username": name} for number, name in enumerate(_PEOPLE, start=3)),
-            {"id": 19, "username": _LEFT},
+            {"id": 19, "username": _FORMER_MEMBER},
             {"id": 20, "username": "deploy-bot", "bot": True, "tokens": ["bot-token"]},
         ],
         "groups": [
@@ -75,7 +75,7 @@ def generate(projects: int, seed: int) -> Plain:
 
 
 def _group_paths(draw: Random, wanted: int) -> list[str]:
-    """Paths below the top group, parents first, up to three deep."""
+    """Return paths below the top group, parents first, up to three deep."""
     paths: list[str] = []
     for number in range(wanted):
         above = [path for path in paths if path.count("/") < 2]
@@ -128,7 +128,7 @@ _TAG_RULE = {
 
 
 def _with_rules(project: Plain, seed: int) -> Plain:
-    """A project with rules that protect it, some of them of people who have left, or of groups that are hidden."""
+    """Return a project with rules that protect it, some with people who have left, or with groups that are hidden."""
     number = project["id"]
     draw = Random(f"{seed} {number} rules")  # noqa: S311 - repeatable
     members = [member["user"] for member in project["members"]]
@@ -137,9 +137,9 @@ def _with_rules(project: Plain, seed: int) -> Plain:
         "name": draw.choice(("release/*", "stable")),
         "push_access_levels": [*_roles(0), *({"user": name} for name in members[:1])],
         "merge_access_levels": _roles(_DEVELOPERS, _MAINTAINERS),
-        "unprotect_access_levels": [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _LEFT}], otherwise=[])],
+        "unprotect_access_levels": [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _FORMER_MEMBER}], otherwise=[])],
     }
-    creators = [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _LEFT}], otherwise=[])]
+    creators = [*_roles(_MAINTAINERS), *_some(draw, 0.2, [{"user": _FORMER_MEMBER}], otherwise=[])]
     rules: Plain = {
         "protected_branches": [main, release][: draw.randrange(3)],
         "protected_tags": [{"name": "v*", "create_access_levels": creators}][: draw.randrange(2)],
@@ -151,7 +151,7 @@ def _with_rules(project: Plain, seed: int) -> Plain:
 
 
 def _approval_rules(draw: Random, members: list[str], branches: list[int]) -> list[Plain]:
-    """None, one for any approver, or also one of members, and of groups that may be hidden, for some branches."""
+    """Return no rules, a rule for any approver, or also one of members, and of groups that may be hidden."""
     security = {
         "name": "Security",
         "approvals_required": draw.randrange(1, 3),
@@ -168,7 +168,7 @@ def _roles(*levels: int) -> list[Plain]:
 
 
 def _numbers(draw: Random, projects: int) -> list[int]:
-    """The IDs of a few projects."""
+    """Return the IDs of a few projects."""
     return sorted({_FIRST_PROJECT + draw.randrange(projects) for _ in range(draw.randrange(4))})
 
 
@@ -198,7 +198,7 @@ def _milestone(draw: Random, quarter: int) -> Plain:
 
 
 def _token(draw: Random) -> Plain:
-    """One of a few descriptions, so that now and then two of a project have the same."""
+    """Return one of a few descriptions, so that now and then two tokens of a project have the same description."""
     return {
         "description": draw.choice(_TOKENS),
         "owner": draw.choice(("ada", "ada", "ada", "deploy-bot", *_PEOPLE[:2])),
@@ -207,5 +207,5 @@ def _token(draw: Random) -> Plain:
 
 
 def _some(draw: Random, share: float, value: Any, otherwise: Any = None) -> Any:
-    """The value in as many cases, or something else."""
+    """Return the value in as many cases as the share says, or else something else."""
     return value if draw.random() < share else otherwise

@@ -1,6 +1,7 @@
-"""Forms with files (`multipart/form-data`), read as they arrive.
+"""Forms with files (`multipart/form-data`), read as they arrive. Begin with `read_form`.
 
-Of a large file only the begin is kept, so that one of any size takes little memory: archives of the sandbox are small.
+Of a large file only the beginning is kept, so that a file of any size takes little memory: archives of the sandbox are
+small.
 """
 
 import re
@@ -21,7 +22,7 @@ class Upload:
     """A file in a form.
 
     Attributes:
-        name: as the sender calls it.
+        name: the sender's name of the file.
         size: in bytes.
         content: its first `KEPT` bytes.
     """
@@ -36,7 +37,7 @@ class Upload:
 
 
 async def read_form(content_type: str, chunks: AsyncIterable[bytes]) -> dict[str, Any]:
-    """Return the fields of a form: texts and `Upload`s; of one that breaks off, those that are complete."""
+    """Return the fields of a form, which are texts and `Upload`s; if a form breaks off, its complete fields."""
     boundary = _BOUNDARY.search(content_type)
     form = _Form(b"\r\n--" + (boundary.group(1).encode("latin-1") if boundary else b""))
     async for chunk in chunks:
@@ -45,42 +46,42 @@ async def read_form(content_type: str, chunks: AsyncIterable[bytes]) -> dict[str
 
 
 class _Form:
-    """A form while it arrives: either the head of a part is next, or its content."""
+    """A form while it arrives: either the head of a part comes next, or its content."""
 
     def __init__(self, boundary: bytes) -> None:
         self.fields: dict[str, Any] = {}
         self._boundary = boundary
-        self._rest = b"\r\n"
+        self._unread = b"\r\n"
         self._in_head = False
         self._head = b""
         self._content = bytearray()
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Take what has arrived; keep what may be the begin of a boundary or of a head."""
-        self._rest += chunk
+        """Take the bytes that have arrived; keep bytes that may be the beginning of a boundary or of a head."""
+        self._unread += chunk
         while True:
             if self._in_head:
-                head, mark, rest = self._rest.partition(b"\r\n\r\n")
+                head, mark, after = self._unread.partition(b"\r\n\r\n")
                 if not mark:
                     return
-                self._head, self._rest, self._in_head = head, rest, False
-            content, mark, rest = self._rest.partition(self._boundary)
+                self._head, self._unread, self._in_head = head, after, False
+            content, mark, after = self._unread.partition(self._boundary)
             if not mark:
-                sure = max(len(self._rest) - len(self._boundary), 0)
-                self._keep(self._rest[:sure])
-                self._rest = self._rest[sure:]
+                sure = max(len(self._unread) - len(self._boundary), 0)
+                self._keep(self._unread[:sure])
+                self._unread = self._unread[sure:]
                 return
             self._keep(content)
             self._finish()
-            self._rest, self._in_head = rest, True
+            self._unread, self._in_head = after, True
 
     def _keep(self, content: bytes) -> None:
         self._size += len(content)
         self._content += content[: MAX_MEMORY_BYTES - len(self._content)]
 
     def _finish(self) -> None:
-        """Keep the part that is complete, unless it is what comes before the first one."""
+        """Keep a complete part, unless it is the text before the first part."""
         name, file = _NAME.search(self._head), _FILE_NAME.search(self._head)
         if name:
             value = (

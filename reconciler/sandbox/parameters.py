@@ -1,6 +1,6 @@
-"""The parameters of a request: read from query, form and body, and checked against what an endpoint declares.
+"""The parameters of a request: read from query, form and body, and checked against the declaration of an endpoint.
 
-What is sent but not declared is ignored. Only what was sent is given back, null where null was sent.
+Undeclared parameters are ignored. Only parameters that were sent are returned, null for a null. Begin with `read`.
 """
 
 import json
@@ -114,15 +114,15 @@ def _under(sent: dict[str, Any], name: str, sort: type) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One declared attribute.
+    """A declared attribute.
 
     Attributes:
-        coerce: returns the value for what was sent; raises ValueError.
+        coerce: returns the value for the sent value; raises ValueError.
         name: its name.
         required: whether it must be sent.
         blank: whether null and the blank string are accepted.
         null: whether null is accepted.
-        values: the accepted values, if that is a closed list, or those of its parts; null always is.
+        values: the accepted values, if the list is closed, or those of its parts; null is always accepted.
         never: values that are refused.
     """
 
@@ -139,7 +139,8 @@ def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[s
     """Return the declared attributes that were sent.
 
     Raises:
-        Refusal: 400 where one is missing, blank, of the wrong type or not in its list, or all of `any_of` are missing.
+        Refusal: 400 if an attribute is missing, blank, of the wrong type or not in its list, or if all of `any_of` are
+            missing.
     """
     values: dict[str, Any] = {}
     missing = [attribute for attribute in declared if attribute.required and attribute.name not in call.sent]

@@ -1,6 +1,6 @@
 """The models of a state file: strict pydantic models, the types of their fields, and messages for their errors.
 
-Endpoints read and change the same models, and a dump writes them out again.
+Endpoints read and change the same models, and a dump writes the models out again. Begin with `Record` and `StoredItem`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ SEED = "2026-01-01T00:00:00.000Z"
 
 
 def moment(text: str) -> datetime:
-    """Return the moment of an ISO 8601 text; without an offset it is UTC. Raises `ValueError`."""
+    """Return the moment of an ISO 8601 text; a text without an offset is UTC. Raises `ValueError`."""
     when = datetime.fromisoformat(text)
     try:
         return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
@@ -34,7 +34,7 @@ def moment(text: str) -> datetime:
 
 
 def stamp(when: datetime) -> str:
-    """Return `YYYY-MM-DDTHH:MM:SS.mmmZ`, the form in which moments are kept, since it sorts as text."""
+    """Return `YYYY-MM-DDTHH:MM:SS.mmmZ`, the form in which moments are kept, since the form sorts as text."""
     return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
@@ -124,10 +124,10 @@ class Record(BaseModel):
 
 
 class StoredItem(Record):
-    """A numbered thing; `id` is unique among all of its class in the service, and 0 until it is assigned.
+    """A numbered item; `id` is unique among all items of its class in the service, and 0 until it is assigned.
 
     Attributes:
-        counted_with: another class, if the IDs are unique among both.
+        counted_with: another class, if the IDs are unique among the items of both.
     """
 
     counted_with: ClassVar["type[StoredItem] | None"] = None
@@ -146,7 +146,7 @@ class StoredItem(Record):
         """Fill in values that depend on the ID, once the ID is assigned."""
 
     def parts(self) -> Iterator[Sequence["StoredItem"]]:
-        """Yield the lists of numbered things within this one."""
+        """Yield the lists of numbered items within this item."""
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, list) and value and isinstance(value[0], StoredItem):
@@ -177,7 +177,7 @@ class CountedItem(DatedItem):
 
 
 class IdSequence:
-    """Assigns the IDs of one class of items, in order, never one that is taken."""
+    """Assigns the IDs of one class of items, in order, and never an ID twice."""
 
     __slots__ = ("_next", "_taken")
 

@@ -19,7 +19,7 @@ _NOBODY = "-"
 
 
 class Entry(StoredItem):
-    """One entry; with a user, a group or a key, its level means nothing."""
+    """An entry; if it has a user, a group or a key, its level means nothing."""
 
     access_level: AccessLevel = 40
     user: AnyUsername | None = None
@@ -28,14 +28,17 @@ class Entry(StoredItem):
 
     @property
     def subject(self) -> tuple[str, object]:
-        """What the entry names: the word for it in errors, and its name or number."""
+        """The subject of the entry: the word for it in errors, and its name or number."""
         for word, value in (("user", self.user), ("group", self.group_id), ("deploy key", self.deploy_key_id)):
             if value is not None:
                 return word, value
         return "access level", self.access_level
 
     def allows(self, state: SandboxState, user: User, project: Project) -> bool:
-        """Whether the entry means that user. Roles are for members who may push; nobody may push to the archived."""
+        """Whether the entry means that user. Roles are for members who may push.
+
+        Nobody may push to an archived project.
+        """
         if self.user is not None:
             return self.user == user.username
         if self.group_id is not None:
@@ -66,7 +69,7 @@ def read_entries(call: Call, name: str, levels: Sequence[int], keys: Sequence[st
 
 
 def changed_entry(state: SandboxState, entry: E, sent: Mapping[str, Any]) -> E:
-    """Return the entry with what was sent for it."""
+    """Return the entry with its new values."""
     values: dict[str, Any] = {}
     if "access_level" in sent:
         values["access_level"] = MAINTAINER if sent["access_level"] is None else sent["access_level"]
@@ -138,7 +141,7 @@ def show_entry(state: SandboxState, owner: GroupOrProject, entry: Entry, *, with
 
 
 def exists(state: SandboxState, owner: GroupOrProject, entry: Entry) -> bool:
-    """Whether what an entry names is still there."""
+    """Whether the subject of an entry still exists."""
     return (
         (entry.user is None or entry.user.lower() in state.users_by_name)
         and (entry.group_id is None or entry.group_id in state.groups)

@@ -1,4 +1,7 @@
-"""The sandbox on a socket: uvicorn's protocol on a loop of its own, in a thread or in the foreground."""
+"""The sandbox on a socket: uvicorn's protocol on a loop of its own, in a thread or in the foreground.
+
+Begin with `running`, for tests, and `serve`, for the command.
+"""
 
 import asyncio
 import signal
@@ -64,7 +67,7 @@ def serve(
     routes: Iterable[Route] = (),
     ready: Callable[[str], None],
 ) -> None:
-    """Serve in the foreground until interrupted; `ready` is called with the `api_url` once it answers.
+    """Serve in the foreground until interrupted; `ready` is called with the `api_url` once the sandbox answers.
 
     A dialect given here overrides the state's own. `Sandbox.set_workers` explains `workers` and `cost_ms`.
 
@@ -92,7 +95,7 @@ async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> 
 
 
 class _Listener:
-    """One socket and the connections made to it."""
+    """A socket and its connections."""
 
     def __init__(self, sandbox: Sandbox, host: str, port: int) -> None:
         self.sandbox = sandbox

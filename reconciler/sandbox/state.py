@@ -1,4 +1,4 @@
-"""The state of the sandbox: users, groups, projects, and roles.
+"""The state of the sandbox: users, groups, projects, and roles. Begin with `SandboxState`.
 
 The section of a kind is a field of its owner, under the kind's name. Modules in `routes/` declare sections; this module
 names no kind.
@@ -33,11 +33,11 @@ ROLES: dict[Role, int] = {
 
 
 class Instance(Record):
-    """The service as a whole. Its clock is real; with `now`, it starts there and advances a second per write.
+    """The service as a whole. Its clock is real; with `now`, the clock starts there and advances a second per write.
 
     Attributes:
         licensed: whether its licence has the features of the paid tiers.
-        admin_mode: whether administrators are such only with a token that has the scope `admin_mode`.
+        admin_mode: whether administrators need a token with the scope `admin_mode` for their rights.
     """
 
     dialect: Dialect = "spec"
@@ -65,9 +65,9 @@ class Instance(Record):
 
 
 class AccessToken(Record):
-    """An access token of a user: `personal` (those of bots too), `oauth`, or `job` for that of a CI job.
+    """An access token of a user: `personal` (also that of a bot), `oauth`, or `job` for that of a CI job.
 
-    A state file may give the value alone.
+    A state file may give only the value.
     """
 
     token: str
@@ -99,7 +99,7 @@ class AccessToken(Record):
 
 
 class User(StoredItem):
-    """A user with tokens; a bot if made for a token, or if a service's account."""
+    """A user with tokens; a bot if made for a token, or for a service's account."""
 
     username: str
     name: str = ""
@@ -141,8 +141,8 @@ class User(StoredItem):
 class MemberRole(Record):
     """A user's role in a group or project.
 
-    Of a member who was added a moment ago, lists tell at once, and rules only once the service's job has run: so often
-    is the member still refused or dropped.
+    Lists show a new member at once, and rules know the member only after a job of the service: so often is the member
+    still refused or dropped.
     """
 
     user: Username
@@ -197,7 +197,7 @@ class GroupOrProject(StoredItem):
 
 
 class Group(GroupOrProject):
-    """A group. An old path is known to nobody: groups do not redirect."""
+    """A group. Its old path does not lead to it: groups do not redirect."""
 
     description: str | None = None
     renamed_from: list[str] = Field(default_factory=list)
@@ -218,7 +218,10 @@ class Group(GroupOrProject):
 
 
 class Project(GroupOrProject):
-    """A project, in a group or in a user's personal namespace. A state file need not say what is in its repository."""
+    """A project, in a group or in a user's personal namespace.
+
+    A state file may leave out the content of its repository.
+    """
 
     description: str | None = None
     last_activity_at: Time = ""
@@ -282,12 +285,12 @@ class StateSection(Generic[T]):
 
 
 class SandboxState:
-    """Everything, with indexes. While a file is loaded, its models register themselves here.
+    """The whole state, with indexes. While a file is loaded, its models register themselves here.
 
     Attributes:
-        jobs: what goes on in the background, which no file holds: by its sort, its user and its group.
-        arrivals: by the ID of a group, what brings more of it there whenever somebody looks.
-        events: what the audit of the service has noted, the oldest first; no file holds that either.
+        jobs: the jobs in the background, which no file has: by sort, user and group.
+        arrivals: by the ID of a group, the function that brings more of an import whenever a client looks.
+        events: the events of the service's audit, the oldest first; no file has them either.
     """
 
     def __init__(self, user: type[User] = User, group: type[Group] = Group, project: type[Project] = Project) -> None:
@@ -314,7 +317,7 @@ class SandboxState:
 
     @property
     def deployed(self) -> bool:
-        """Whether the service behaves as production servers do where those differ from the spec."""
+        """Whether the service behaves like production servers where their behaviour differs from the spec."""
         return self.instance.dialect == "deployed"
 
     def numbers(self, sort: type[StoredItem], within: str = "") -> IdSequence:
@@ -339,9 +342,9 @@ class SandboxState:
         return stamp(self.now)
 
     def within_limit(self, sort: str, user: User, per_minute: int) -> bool:
-        """Count a request; return whether the user has sent no more of that sort within the minute; 0 for any number.
+        """Count a request; return whether the user is within the limit of that sort for the minute; 0 for any number.
 
-        As in production, what is refused counts too, and the next minute begins on the full minute of the clock.
+        As in production, a refused request counts too, and the next minute begins on the full minute of the clock.
         """
         self.tick()
         minute = self.now.replace(second=0, microsecond=0)
@@ -355,7 +358,7 @@ class SandboxState:
         return self.now.date().isoformat()
 
     def show_time(self, text: str | None) -> str | None:
-        """Return a moment as answers show it: whole seconds in the spec (section 1), milliseconds in production."""
+        """Return a moment in the form of answers: whole seconds in the spec (section 1), milliseconds in production."""
         return text if text is None or self.deployed else text[:19] + "Z"
 
     def user(self, username: str) -> User:
@@ -363,11 +366,11 @@ class SandboxState:
         return self.users_by_name[username.lower()]
 
     def find_project(self, key: str) -> Project | None:
-        """Return the one with that ID, if all digits, else with that full path, ignoring case."""
+        """Return the project with that ID, if all are digits, else with that full path, ignoring case."""
         return self.projects_by_path.get(key.lower()) if _is_path(key) else self.projects.get(int(key))
 
     def find_group(self, key: str) -> Group | None:
-        """Return the one with that ID, if all digits, else with that full path, ignoring case."""
+        """Return the group with that ID, if all are digits, else with that full path, ignoring case."""
         return self.groups_by_path.get(key.lower()) if _is_path(key) else self.groups.get(int(key))
 
     def find_namespace(self, key: str) -> Group | User | None:
@@ -396,7 +399,7 @@ class SandboxState:
         return place.archived or any(group.archived for group in self.groups_above(place))
 
     def access(self, user: User | None, place: GroupOrProject) -> int:
-        """Return the user's role as a number, inherited ones included; 0 for none."""
+        """Return the user's role as a number, including inherited roles; 0 for none."""
         if user is None:
             return 0
         key = (user.username, user.admin, place.path)
@@ -412,7 +415,7 @@ class SandboxState:
         return max(own, *(min(role, self.membership(user, group)) for group, role in self.invited_to(place)), 0)
 
     def has_settled(self, user: User, place: GroupOrProject) -> bool:
-        """Whether a member stands where rules look; each look that comes too early brings that nearer."""
+        """Whether rules know a member already; each look that comes too early brings that moment nearer."""
         for above in (place, *self.groups_above(place)):
             for member in above.members:
                 if member.user == user.username and member.unsettled:
@@ -450,7 +453,7 @@ class SandboxState:
         return self._add(self.projects, self._project, values)
 
     def move(self, place: GroupOrProject, path: str) -> None:
-        """Give a place and all that lies in it another path: projects are still found at the old one, groups not."""
+        """Give a place and all its content another path: projects are still found at the old path, groups not."""
         start, renamed = len(place.path), {}
         for below in self.below(place):
             index: dict[str, Any] = self.groups_by_path if isinstance(below, Group) else self.projects_by_path
@@ -467,11 +470,11 @@ class SandboxState:
         self.forget_access()
 
     def below(self, place: GroupOrProject) -> list[GroupOrProject]:
-        """Return the place, and all that lies in it."""
+        """Return the place, and all its content."""
         return [inner for inner in self._places() if f"{inner.path}/".lower().startswith(f"{place.path}/".lower())]
 
     def remove(self, place: GroupOrProject) -> None:
-        """Remove a place, and all that lies in it."""
+        """Remove a place, and all its content."""
         for inner in self.below(place):
             if isinstance(inner, Project):
                 del self.projects[inner.id], self.projects_by_path[inner.path.lower()]
@@ -481,7 +484,7 @@ class SandboxState:
         self.forget_access()
 
     def remove_user(self, user: User, sections: Iterable["StateSection[Any]"]) -> None:
-        """Remove a user, their tokens, memberships and projects, and what is theirs in these sections everywhere."""
+        """Remove a user, their tokens, memberships and projects, and their data in these sections everywhere."""
         for project in [
             project for project in self.projects.values() if project.parent_path.lower() == user.username.lower()
         ]:
@@ -496,7 +499,7 @@ class SandboxState:
         self.forget_access()
 
     def forget_access(self) -> None:
-        """Find out anew who may do what: members or places have changed."""
+        """Clear the cached roles: members or places have changed."""
         self._access.clear()
         self._reach.clear()
 
@@ -523,7 +526,7 @@ class SandboxState:
 
 
 def _forget(username: str, data: Any) -> None:
-    """Remove what is a user's from a section: by their name, or as its owner or author."""
+    """Remove a user's data from a section: by their name, or as owner or author."""
     if isinstance(data, dict):
         data.pop(username, None)
     elif isinstance(data, list):

@@ -1,6 +1,6 @@
-"""States from and to files, for `--state`, `GET /-/state` and `PUT /-/state`.
+"""States from and to files, for `--state`, `GET /-/state` and `PUT /-/state`. Begin with `read_state` and `dump`.
 
-A file may leave out almost everything. Groups and projects that it only refers to are made up, private and empty: the
+A file may leave out almost everything. Groups and projects to which it only refers are made up, private and empty: the
 parent groups of a project, and the targets of an allowlist. So are the users in its protection and approval rules.
 """
 
@@ -137,8 +137,8 @@ def _numbered(state: SandboxState, items: Sequence[I]) -> dict[int, I]:
 
 def _number_sections(state: SandboxState, owner: Owner) -> None:
     """Assign the missing IDs of the items in its sections, and their numbers within the owner."""
-    held = vars(owner)
-    for data in [held[section.name] for section in sections() if held.get(section.name)]:
+    fields = vars(owner)
+    for data in [fields[section.name] for section in sections() if fields.get(section.name)]:
         items = [item for item in data if isinstance(item, StoredItem)] if isinstance(data, list) else []
         _numbered(state, items)
         counted = [item for item in items if isinstance(item, CountedItem)]

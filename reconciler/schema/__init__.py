@@ -76,7 +76,7 @@ class OutputSchemas(GenerateJsonSchema):
         return written
 
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
-        """Return whether a key is required: all are but `NotRequired` ones."""
+        """Return whether a key is required: all keys except `NotRequired` ones."""
         del total
         return bool(field.get("required", True))
 
@@ -137,7 +137,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(type_: type) -> Schema:
-    """Return the schema of a document; that of a plan or a report is joined from its head and its lists."""
+    """Return the schema of a document; the schema of a plan or a report is joined from its head and its lists."""
     if type_ in FLAT:
         head, content = _described(Head), _described(type_)
         schema = {

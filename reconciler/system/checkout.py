@@ -1,4 +1,7 @@
-"""The checkout of a CI job: what a merge request names is read only there, for beside it lie the job's secret files."""
+"""The checkout of a CI job: names in a merge request are read only there, since secret files lie beside it.
+
+Begin with `lies_outside` and `tracked`.
+"""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +22,7 @@ def in_ci() -> bool:
 
 
 def lies_outside(path: Path | str) -> bool:
-    """Whether this is a CI job, and a path leads to something outside of its checkout, or to what git keeps there.
+    """Whether this is a CI job, and a path leads out of its checkout, or to a file that git itself keeps there.
 
     The checkout is the nearest folder around the working directory that has `.git`, or the working directory.
     """
@@ -27,7 +30,7 @@ def lies_outside(path: Path | str) -> bool:
 
 
 def leads_out(path: Path | str) -> bool:
-    """Whether this is a CI job, and a path goes through its checkout and leads out of it: only links do."""
+    """Whether this is a CI job, and a path goes through its checkout and leads out again: only links do that."""
     if not lies_outside(path):
         return False
     top = _checkout()
@@ -35,10 +38,10 @@ def leads_out(path: Path | str) -> bool:
 
 
 def tracked(files: Sequence[Path]) -> list[Path]:
-    """Return the paths that git tracks, or that are below a link or a submodule that it tracks.
+    """Return the paths that git tracks, or that are below a tracked link or submodule.
 
     Raises:
-        ConfigurationError: git cannot tell.
+        ConfigurationError: git fails, so that nobody knows.
     """
     top = repository(Path())
     if top is None or not files:

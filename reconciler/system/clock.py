@@ -1,4 +1,4 @@
-"""The time of this machine, which everything but the sandbox reads here."""
+"""The time of this machine; everything except the sandbox reads it here, so that tests can set it."""
 
 from datetime import UTC, date, datetime
 

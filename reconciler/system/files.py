@@ -1,4 +1,7 @@
-"""Files written with care: whole or not at all (reports, plans, manifests), or line by line (journal, token values)."""
+"""Files written with care: whole or not at all (reports, plans, manifests), or line by line (journal, token values).
+
+Begin with `save`, `save_all` and `append_line`.
+"""
 
 import json
 import os
@@ -27,10 +30,10 @@ OWN_FILE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | 
 def save(path: Path, text: str) -> None:
     """Write a file whole or not at all, and create its folders.
 
-    An existing file keeps its mode. A device or a pipe is written to as it is.
+    An existing file keeps its mode. A device or a pipe is written to directly.
 
     Raises:
-        OutputFailed: it could not be written.
+        OutputFailed: the file could not be written.
     """
     with naming(path):
         if is_replaced(path):
@@ -44,10 +47,10 @@ def save(path: Path, text: str) -> None:
 
 
 def save_all(texts: Mapping[Path, str]) -> None:
-    """Write several files, or none: all are on disk beside their places before the first takes its place.
+    """Write several files, or none: all new files are on disk before the first of them replaces an old file.
 
     Raises:
-        OutputFailed: one of them could not be written.
+        OutputFailed: a file could not be written.
     """
     prepared: dict[Path, Path] = {}
     try:
@@ -70,7 +73,7 @@ def save_inside(folder: Path, texts: Mapping[Path, str]) -> None:
     """Write several files of a folder, or none; see `save_all`.
 
     Raises:
-        OutputFailed: one of them could not be written, or is not in the folder, or a link leads there.
+        OutputFailed: a file could not be written, or is not in the folder, or a link leads there.
     """
     for path in texts:
         if is_linked(path, [folder]):
@@ -79,7 +82,7 @@ def save_inside(folder: Path, texts: Mapping[Path, str]) -> None:
 
 
 def is_linked(path: Path, roots: Sequence[Path]) -> bool:
-    """Whether a file, or a folder between it and the root that it is below, is a link; so is a file without a root."""
+    """Whether a file is a link, or a folder between it and its root; a file without a root counts as a link."""
     root = next((root for root in roots if path.is_relative_to(root)), None)
     if root is None:
         return True
@@ -88,7 +91,7 @@ def is_linked(path: Path, roots: Sequence[Path]) -> bool:
 
 
 def is_replaced(path: Path) -> bool:
-    """Whether `save` replaces what is at a path, instead of writing to it as it is."""
+    """Whether `save` replaces the file at a path; it writes to a device or a pipe directly."""
     if path.is_symlink() and f"{os.path.realpath(path.parent)}/".startswith(HANDLES):
         return False
     try:
@@ -99,7 +102,7 @@ def is_replaced(path: Path) -> bool:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Create a folder and keep others who ask for it out while this block runs; nobody where it cannot be locked.
+    """Create a folder and let others who ask for it wait while this block runs; without locks, nobody waits.
 
     Raises:
         OutputFailed: the folder cannot be created or opened.
@@ -116,7 +119,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def _prepare(path: Path, content: bytes) -> Path:
-    """Write what is to take the place of a file beside it, and return where that is."""
+    """Write the new content of a file beside it, and return the path of the new file."""
     partial = path.with_name(f".partial-{os.urandom(8).hex()}")
     handle = os.open(partial, NEW_FILE, 0o666)
     try:
@@ -134,10 +137,10 @@ def _prepare(path: Path, content: bytes) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Callable[[bytes], object]]:
-    """Write a file piece by piece, mode 0600; it takes its place when the block ends, and not if that is an error.
+    """Write a file piece by piece, mode 0600; it replaces the old file when the block ends without an error.
 
     Raises:
-        OutputFailed: it could not be written.
+        OutputFailed: the file could not be written.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,10 +168,10 @@ def open_own(path: Path, *, instead: str = "") -> int:
 
     Args:
         path: of the file.
-        instead: the remedy if it is not a regular file.
+        instead: the remedy if the file is not regular.
 
     Raises:
-        OutputFailed: it cannot be opened, or is a link, a device, a pipe, or a file of another user.
+        OutputFailed: the file cannot be opened, or is a link, a device, a pipe, or a file of another user.
     """
     if path.is_symlink():
         raise OutputFailed(f"{path} is a symbolic link; name the file itself")
@@ -179,7 +182,7 @@ def open_own(path: Path, *, instead: str = "") -> int:
         f"is not a regular file; name one{instead}": not stat.S_ISREG(status.st_mode),
         "belongs to another user; name a file of your own": status.st_uid != os.geteuid(),
     }
-    fault = next((fault for fault, holds in faults.items() if holds), None)
+    fault = next((fault for fault, is_found in faults.items() if is_found), None)
     if fault is not None:
         os.close(handle)
         raise OutputFailed(f"{path} {fault}")
@@ -187,19 +190,20 @@ def open_own(path: Path, *, instead: str = "") -> int:
 
 
 def append_line(handle: int, line: str) -> None:
-    """Append a line and sync it to disk, or leave the file as it was.
+    """Append a line and sync it to disk, or leave the file unchanged.
 
-    A last line that was cut off by a kill is ended first, so that the new one stands alone.
+    A last line that was cut off by a kill is ended first, so that the new line is a line of its own.
 
     Raises:
         OSError: the line is not in the file.
     """
     size = os.fstat(handle).st_size
     torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-    rest = ("\n" * torn + line + "\n").encode()
+    unwritten = ("\n" * torn + line + "\n").encode()
     try:
-        while rest:
-            rest = rest[os.write(handle, rest) :]
+        # a full disk or a signal may take a part only
+        while unwritten:
+            unwritten = unwritten[os.write(handle, unwritten) :]
         os.fsync(handle)
     except OSError:
         with suppress(OSError):
@@ -208,7 +212,7 @@ def append_line(handle: int, line: str) -> None:
 
 
 def values_of(json_lines: str | bytes) -> Iterable[Any]:
-    """Yield the JSON value of each line; a line that is not JSON, such as one cut off by a kill, is skipped."""
+    """Yield the JSON value of each line; a line that is not JSON, such as a line cut off by a kill, is skipped."""
     for line in json_lines.splitlines():
         with suppress(ValueError, RecursionError):
             yield json.loads(line)
@@ -216,7 +220,7 @@ def values_of(json_lines: str | bytes) -> Iterable[Any]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one that names the file."""
+    """Turn an error of the operating system into an error that names the file."""
     try:
         yield
     except OSError as error:

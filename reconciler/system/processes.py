@@ -1,4 +1,7 @@
-"""Child processes: git, and commands of the user. None inherits our tokens; git runs nothing a repository names."""
+"""Child processes: git, and commands of the user. No child inherits our tokens; git runs no program of a repository.
+
+Begin with `git`, and with `inherited` for other programs.
+"""
 
 import os
 import re
@@ -40,7 +43,7 @@ OFFLINE: Mapping[str, str] = {
 
 
 def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of our tokens that an environment holds."""
+    """Return the values of our tokens in an environment."""
     values = (value.strip() for name, value in environment.items() if OWN_TOKEN.fullmatch(name))
     return frozenset(value for value in values if value)
 
@@ -93,7 +96,7 @@ def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.C
 
 
 def _trusted(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the values of `safe.directory` that variables set, as many as git would read."""
+    """Yield the values of `safe.directory` in variables, as many as git would read."""
     count = environment.get("GIT_CONFIG_COUNT", "")[:9]
     for number in range(min(int(count), len(environment)) if count.isdecimal() else 0):
         if environment.get(f"{CONFIG_KEY}{number}", "").lower() == SAFE_DIRECTORY:

@@ -1,4 +1,7 @@
-"""Secrets in messages to a person: tokens that stand in the place of a path or a URL are hidden, and so are our own."""
+"""Secrets in messages to a person: a token in place of a path or a URL is hidden, and so are our own.
+
+See `concealed`.
+"""
 
 import os
 import re
@@ -22,7 +25,7 @@ HIDDEN = "[a secret]"
 
 
 def concealed(text: str) -> str:
-    """Return text without what looks like a token, and without the values of our own tokens in the environment."""
+    """Return text without anything that looks like a token, and without our own tokens of the environment."""
     for secret in sorted(own_tokens(os.environ), key=len, reverse=True):
         if len(secret) >= LONG_ENOUGH:
             text = text.replace(secret, HIDDEN)

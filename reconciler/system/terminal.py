@@ -1,4 +1,7 @@
-"""Text made safe to show: no control sequences, no reversed text, no commands for the log of a CI job."""
+"""Text made safe to show: no control sequences, no reversed text, no commands for the log of a CI job.
+
+Begin with `escaped`.
+"""
 
 import json
 import re
@@ -33,7 +36,7 @@ def escaped_lines(text: str) -> str:
 
 
 def _is_composed(previous: str, character: str) -> bool:
-    """Whether Unicode's composed form (NFC) replaces this character, alone or with the one before."""
+    """Whether Unicode's composed form (NFC) replaces this character, alone or with the previous character."""
     alone = is_normalized("NFC", character)
     return not alone or (is_normalized("NFC", previous) and not is_normalized("NFC", previous + character))
 
@@ -43,7 +46,7 @@ def _as_json(character: str) -> str:
 
 
 def blanked(text: str) -> str:
-    """Return text of the same width, with special characters and commands blanked out."""
+    """Return text of the same width, with blanks for special characters and commands."""
     if not text.isprintable():
         text = "".join(" " if category(character) in SPECIAL else character for character in text)
     return COMMAND.sub(" ", text)

@@ -57,6 +57,7 @@ def test_a_pipeline_is_started_once_after_changes_that_are_all_done(cli_runner: 
     assert started(cli_runner) == [({"ref": "main", "token": "[REDACTED]"}, 201)]
 
 
+@pytest.mark.sandbox_traced
 def test_where_nobody_may_set_variables_it_is_started_without(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     for project in state["projects"]:

@@ -223,6 +223,7 @@ def test_what_still_differs_was_not_put_back(cli_runner: CliRunner) -> None:
     assert 'acme/lib"            removed' not in out
 
 
+@pytest.mark.sandbox_traced
 def test_an_edition_without_events_is_told_once_for_all_targets(cli_runner: CliRunner) -> None:
     fleet(cli_runner, "owner", version="18.9.0")
     project = "---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {job_token_scope: {}}\n"

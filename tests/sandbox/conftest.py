@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.sandbox import running
-from tests.sandbox_routes import ROUTES
+from reconciler.sandbox import Sandbox
 
 from .sandbox_client import SandboxClient
 
 
 @pytest.fixture(scope="session")
-def sandbox_client() -> Iterator[SandboxClient]:
-    """A client, and the sandbox of this process."""
-    with running({}, routes=ROUTES) as sandbox, SandboxClient(sandbox) as sandbox_client:
+def sandbox_client(traced_sandbox: Sandbox) -> Iterator[SandboxClient]:
+    """A client, and the sandbox of this process that is traced."""
+    with SandboxClient(traced_sandbox) as sandbox_client:
         yield sandbox_client
 
 

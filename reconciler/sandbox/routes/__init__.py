@@ -1,4 +1,4 @@
-"""The endpoints of the sandbox: one module per kind, found in this folder and in other packages.
+"""The endpoints of the sandbox: one module per kind, found in this folder and in other packages. Begin with `routes`.
 
 A module defines `ROUTES`, its endpoints, and may define `SECTIONS`, its data on the instance, users, groups and
 projects. Packages name their modules in the entry point group `reconciler.sandbox_routes`.

@@ -42,7 +42,7 @@ _CHANGES = (text("name"), integer("approvals_required"), boolean("remove_hidden_
 
 
 class ApprovalRuleRecord(DatedItem):
-    """One rule; without branches it holds for all."""
+    """A rule; without branches it is for all branches."""
 
     name: str
     rule_type: Type = "regular"
@@ -55,7 +55,7 @@ class ApprovalRuleRecord(DatedItem):
 
 
 class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
-    """The rules of a project. An index keeps the one for any approver unique; no index does so for names."""
+    """The rules of a project. An index keeps the rule for any approver unique; no index does so for names."""
 
     def list_items(self, call: Call) -> Answer:
         """Answer with rules by type and ID; those of code owners are not listed."""
@@ -66,7 +66,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         return page_of(call, rules, lambda rule: self.show(call, owner, rule))
 
     def create(self, call: Call) -> Insertion:
-        """Check a new rule; an unknown type is an error that nobody expects."""
+        """Check a new rule; an unknown type is an unexpected error of the service."""
         sent = read(call, *_NEW)
         self.owner_to_write(call)
         if sent.get("rule_type") not in (None, *TYPES) or sent.get(_ALL, False) is None:
@@ -85,7 +85,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         return read(call, *_NEW)
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """Return the attributes of a change, with what is dropped left out."""
+        """Return the attributes of a change, without those that the service drops."""
         sent = read(call, *_CHANGES)
         owner = self.owner_to_write(call)
         return self._values(call, owner, sent, self.find(call, owner, self.key(call)))
@@ -121,7 +121,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         return self.section.of(owner)
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ApprovalRuleRecord:
-        """Return a new rule: if no approver is sent, it is for any."""
+        """Return a new rule: a rule without approvers is for any approver."""
         approvers = ("usernames", "user_ids", "users", "group_ids", "groups")
         sort = sent.get("rule_type") or ("regular" if any(sent.get(name) for name in approvers) else "any_approver")
         values = self._values(call, owner, sent, ApprovalRuleRecord(name=""))
@@ -148,7 +148,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         _refuse({"rule_type": _TAKEN} if same and wanted.rule_type == "any_approver" else {})
 
     def show(self, call: Call, owner: Project, item: ApprovalRuleRecord) -> dict[str, Any]:
-        """Return the record of a rule, with whole records of what it names, as far as the caller can see it."""
+        """Return the record of a rule, with whole records of its subjects, as far as the caller can see them."""
         state = call.state
         self.items(call, owner)
         groups = [state.groups[number] for number in item.group_ids]
@@ -203,7 +203,7 @@ class _ApprovalRules(RouteCollection[ApprovalRuleRecord]):
         note_event(call, owner, "approval_rule_deleted", "Deleted approval rule", _about(item))
 
     def _values(self, call: Call, owner: Project, sent: dict[str, Any], before: ApprovalRuleRecord) -> dict[str, Any]:
-        """Return the fields of a rule for what was sent."""
+        """Return the fields of a rule by the parameters of a request."""
         state = call.state
         values: dict[str, Any] = {name: sent[name] for name in ("name", "approvals_required") if name in sent}
         if "name" in values:
@@ -249,7 +249,7 @@ def _approver_changes(state: SandboxState, before: ApprovalRuleRecord, after: Ap
 
 
 def _note_branches(call: Call, owner: Project, before: ApprovalRuleRecord, after: ApprovalRuleRecord) -> None:
-    """Note in the audit that a rule holds for other branches, if it does."""
+    """Note in the audit that a rule is for other branches, if that is so."""
     old, new = (_branches(call.state, owner, rule) for rule in (before, after))
     if old != new:
         note_event(call, owner, "update_approval_rules", f"Changed target branch to {new}", _about(after))
@@ -309,7 +309,7 @@ def _scanner_faults(sent: Iterable[str] | None) -> list[str]:
 
 
 def _refuse(wrong: dict[str, list[str]]) -> None:
-    """Refuse with 400 if something is wrong."""
+    """Refuse with 400 if there are errors."""
     if wrong:
         raise refused(400, wrong)
 

@@ -1,7 +1,7 @@
 """Merge request approval settings (spec section 4.10): seven entries, each with value, locked and inherited_from.
 
-A project's entry is locked where a group above it, or the instance, enforces a value; writing to a locked entry
-is accepted, kept, and not shown. Differences: what `selective_code_owner_removals` needs, whether a group has it,
+A project's entry is locked if a group above it, or the instance, enforces a value; writing to a locked entry is
+accepted, kept, and not shown. Differences: the needs of `selective_code_owner_removals`, whether a group has it,
 whether a subgroup may be set, whether `require_password_to_approve` may be sent.
 """
 
@@ -39,7 +39,7 @@ class ProjectApprovals(Record):
     @model_validator(mode="before")
     @classmethod
     def _know_both_names(cls, value: Any) -> Any:
-        """The two `require_` names are one setting; `require_reauthentication_to_approve` takes precedence."""
+        """Take two `require_` names for one setting; `require_reauthentication_to_approve` takes precedence."""
         if not isinstance(value, Mapping) or PASSWORD not in value:
             return value
         kept = {name: inner for name, inner in value.items() if name != PASSWORD and inner is not None}
@@ -109,7 +109,7 @@ def get_group(call: Call) -> Answer:
 
 
 def put_group(call: Call) -> Answer:
-    """`PUT /groups/:id/merge_request_approval_setting`: the first one sets every entry that is not sent to false."""
+    """`PUT /groups/:id/merge_request_approval_setting`: the first such request sets all other entries to false."""
     group = _group(call)
     sent = _sent(call)
     kept = OF_GROUP.of(group)
@@ -135,7 +135,7 @@ def get_project(call: Call) -> Answer:
 
 
 def put_project(call: Call) -> Answer:
-    """`PUT /projects/:id/merge_request_approval_setting`: entries that are not sent stay."""
+    """`PUT /projects/:id/merge_request_approval_setting`: entries outside of the request stay."""
     project = _project(call)
     sent = _sent(call)
     _check_removals(call.state, project, sent)
@@ -149,7 +149,7 @@ def put_project(call: Call) -> Answer:
 
 
 def _note(call: Call, place: Group | Project, before: Entry, after: Entry, first: str = "") -> None:
-    """Note each setting that has changed, in the words of the service, which mostly say the inverse."""
+    """Note each changed setting in the words of the service, which mostly name the inverse."""
     sort = "Project" if isinstance(place, Project) else "Group"
     for name, (event, words, inverse) in EVENTS.items():
         if before[name] != after[name]:
@@ -161,7 +161,7 @@ def _note(call: Call, place: Group | Project, before: Entry, after: Entry, first
 
 
 def _group(call: Call) -> Group:
-    """Return the group, if the caller owns it and it is at the top: subgroups have no such settings."""
+    """Return the group, if the caller owns it and it has no parent: subgroups have no such settings."""
     _require_paid_edition(call)
     group = call.group(OWNER)
     if group.parent_path or not call.state.instance.licensed:
@@ -179,7 +179,7 @@ def _project(call: Call) -> Project:
 
 
 def _require_paid_edition(call: Call) -> None:
-    """Refuse with 404 as the free edition of production does, which has no such endpoint."""
+    """Refuse with 404, as the free edition of production does, which has no such endpoint."""
     if call.state.deployed and not call.state.instance.enterprise:
         raise Refusal(404, {"error": "404 Not Found"})
 

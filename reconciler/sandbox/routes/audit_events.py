@@ -1,4 +1,4 @@
-"""Audit events of projects, groups and all of them: who changed what, as far as the service notes it.
+"""Audit events of projects, groups and all of them: who changed what, as far as the service notes changes.
 
 The spec does not define these endpoints; they follow production servers (deployed behaviour), which note approval
 settings and the allowlists of job tokens, and neither the switch beside these, nor milestones, tokens and notification
@@ -25,7 +25,7 @@ LAST = re.compile(r', <[^>]*>; rel="last"')
 
 @dataclass(frozen=True, slots=True)
 class AuditEventRecord:
-    """One event; the author is the user behind the token."""
+    """An event; the author is the user behind the token."""
 
     id: int
     author: User
@@ -45,27 +45,29 @@ def note_event(
         place: the project or the group.
         name: of the event.
         message: its sentence.
-        about: the type, the ID and the name of what was changed.
+        about: the type, the ID and the name of the changed object.
         details: such as `change`, `from` and `to`.
     """
     sort, number, shown = about
-    told = {"target_id": number, "target_type": sort, "target_details": shown, "custom_message": message}
+    common = {"target_id": number, "target_type": sort, "target_details": shown, "custom_message": message}
     events = call.state.events
-    events.append(AuditEventRecord(len(events) + 1, call.caller(), place, name, details | told, stamp(call.state.now)))
+    events.append(
+        AuditEventRecord(len(events) + 1, call.caller(), place, name, details | common, stamp(call.state.now))
+    )
 
 
 def list_of_project(call: Call) -> Answer:
-    """`GET /projects/:id/audit_events`: a Developer sees what they did themselves."""
+    """`GET /projects/:id/audit_events`: a Developer sees only their own events."""
     return _listed(call, call.visible_project(), whole=MAINTAINER)
 
 
 def list_of_group(call: Call) -> Answer:
-    """`GET /groups/:id/audit_events`: without subgroups and projects; all of it for owners only."""
+    """`GET /groups/:id/audit_events`, without subgroups and projects: all events for owners, else one's own."""
     return _listed(call, call.visible_group(), whole=OWNER)
 
 
 def _listed(call: Call, place: GroupOrProject, whole: int) -> Answer:
-    """Answer with the events of a place: all of them to who has that role there, else the caller's own."""
+    """Answer with the events of a place: all events for a caller who has that role there, else the caller's own."""
     sent = _read(call)
     call.require(place, DEVELOPER)
     _require_licence(call)
@@ -77,7 +79,7 @@ def _listed(call: Call, place: GroupOrProject, whole: int) -> Answer:
 
 
 def list_of_all(call: Call) -> Answer:
-    """`GET /audit_events`: those of all projects and groups, for administrators; its pages have no totals."""
+    """`GET /audit_events`: the events of all projects and groups, for administrators; its pages have no totals."""
     sent = _read(call, text("entity_type", values=ENTITIES), integer("entity_id"))
     call.instance()
     _require_licence(call)
@@ -106,7 +108,7 @@ def _require_licence(call: Call) -> None:
 
 
 def _within(call: Call, sent: dict[str, Any]) -> Iterator[AuditEventRecord]:
-    """Yield the events of a span, the newest first; both bounds belong to it."""
+    """Yield the events of a span, the newest first; the span includes both bounds."""
     after, before = sent.get("created_after") or "", sent.get("created_before") or "~"
     return (event for event in reversed(call.state.events) if after <= event.created_at <= before)
 

@@ -34,7 +34,7 @@ _CHANGES = (text(PATTERN), text(PUSH, values=(*LEVELS, "")), text(DELETE, values
 
 
 class RepositoryRule(DatedItem):
-    """One rule; a level that is not set is None."""
+    """A rule; a level that is not set is None."""
 
     repository_path_pattern: str
     minimum_access_level_for_push: Level | None = None

@@ -38,7 +38,7 @@ REGISTRY: StateSection[bool] = StateSection("container_registry_api", ("instance
 
 
 class TagRule(DatedItem):
-    """One rule; without levels it is immutable."""
+    """A rule; without levels it is immutable."""
 
     tag_name_pattern: str
     minimum_access_level_for_push: Level | None = None
@@ -69,7 +69,7 @@ class _TagRules(RouteCollection[TagRule]):
         return super().create(call)
 
     def update(self, call: Call) -> Answer:
-        """Change a rule, which is the last one then."""
+        """Change a rule, which moves to the end of the list."""
         self.require_version(call)
         key, sent = self.key(call), self.read_changes(call)
         owner = self.owner_to_write(call)
@@ -92,7 +92,7 @@ class _TagRules(RouteCollection[TagRule]):
         return Answer(200, self.show(call, owner, rule))
 
     def delete(self, call: Call) -> Answer:
-        """Delete a rule; an immutable one is for owners."""
+        """Delete a rule; an immutable rule is for owners."""
         self.require_version(call)
         key = self.key(call)
         owner = call.project(self.role)
@@ -116,7 +116,7 @@ class _TagRules(RouteCollection[TagRule]):
         return {name: value or ("" if name == PATTERN else None) for name, value in read(call, *_CHANGES).items()}
 
     def owner(self, call: Call) -> Project:
-        """Return the project, where the version of the service has such rules."""
+        """Return the project, if the version of the service has such rules."""
         self.require_version(call)
         project: Project = super().owner(call)
         return project
@@ -126,7 +126,7 @@ class _TagRules(RouteCollection[TagRule]):
         return TagRule.model_construct(**{**sent, PATTERN: sent[PATTERN] or ""})
 
     def check(self, call: Call, owner: Project, wanted: TagRule, before: TagRule | None) -> None:
-        """Refuse a rule that is one too many, and then an invalid pattern."""
+        """Refuse a rule beyond the limit, and then an invalid pattern."""
         if not REGISTRY.of(call.state.instance):
             raise refused(422, _UNSUPPORTED)
         self._require_room(owner)
@@ -135,7 +135,7 @@ class _TagRules(RouteCollection[TagRule]):
             raise refused(422, faults)
 
     def check_again(self, call: Call, owner: Project, wanted: TagRule) -> None:
-        """Refuse what others have made impossible: nobody expects the index to refuse the pattern."""
+        """Refuse a pattern that another request has taken: the refusal of the index is an unexpected error."""
         self._require_room(owner)
         if self._taken(owner, wanted):
             raise refused(500, "500 Internal Server Error")
@@ -146,7 +146,7 @@ class _TagRules(RouteCollection[TagRule]):
         return {name: owner.id if name == "project_id" else record[name] for name in _SHOWN}
 
     def require_version(self, call: Call) -> None:
-        """Refuse with 404 what the version of the service does not have yet."""
+        """Refuse with 404 if the version of the service does not have such rules yet."""
         numbers = re.findall(r"\d+", call.state.instance.version)[:2]
         if tuple(map(int, numbers)) < _SINCE[call.method]:
             raise Refusal(404, {"error": "404 Not Found"})

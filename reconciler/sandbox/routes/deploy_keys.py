@@ -14,7 +14,7 @@ from ..state import Project
 
 
 class DeployKey(StoredItem):
-    """One key; with `can_push` it may write."""
+    """A key; with `can_push` it may write."""
 
     title: str
     key: str = ""

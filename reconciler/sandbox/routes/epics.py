@@ -1,7 +1,7 @@
-"""Epics of a group and the labels they carry (spec section 4.20), as far as a client of epics meets them.
+"""Epics of a group and their labels (spec section 4.20), as far as a client of epics meets them.
 
 Differences: production has one flag for both dates, takes labels as a list too, answers 403 to an unknown number and
-500 to `parent_id: null`, and says what is wrong in arrays under `message.base`, or in a sentence about something else.
+500 to `parent_id: null`, and has its errors in arrays under `message.base`, or in a sentence about something else.
 """
 
 import re
@@ -74,7 +74,7 @@ class Label(StoredItem):
 
 
 class EpicRecord(CountedItem):
-    """One epic. Its dates are kept while they are not fixed, and not shown."""
+    """An epic. Its dates are kept while they are not fixed, and not shown."""
 
     title: str
     description: str | None = None
@@ -91,7 +91,7 @@ class EpicRecord(CountedItem):
 
 class _Labels(RouteCollection[Label]):
     def list_items(self, call: Call) -> Answer:
-        """The labels of the group and, if not asked otherwise, of the groups above, by name."""
+        """Answer with the labels of the group and, if not asked otherwise, of the groups above, by name."""
         sent = read(call, boolean("include_ancestor_groups"), boolean("only_group_labels"), *PAGE)
         group = call.visible_group()
         groups = call.state.groups_above(group) if sent.get("include_ancestor_groups", True) else [group]
@@ -101,7 +101,7 @@ class _Labels(RouteCollection[Label]):
 
 class _Epics(RouteCollection[EpicRecord]):
     def list_items(self, call: Call) -> Answer:
-        """Epics of the group and of those below it, if not asked otherwise; newest first."""
+        """Answer with epics of the group and of the groups below, if not asked otherwise; newest first."""
         sent = read(call, *self.filters, *PAGE)
         group = self.owner(call)
         below = sent.get("include_descendant_groups", True)
@@ -111,39 +111,39 @@ class _Epics(RouteCollection[EpicRecord]):
         return page_of(call, self.in_order(epics, sent), lambda pair: self._show_below(call, group, *pair))
 
     def owner(self, call: Call) -> Group:
-        """The group, if the caller may see it, and production's edition has epics; else 404 or 403."""
+        """Return the group, if the caller may see it, and production's edition has epics; else 404 or 403."""
         group = call.visible_group()
         if not call.state.instance.enterprise:
             raise refused(403, "403 Forbidden")
         return group
 
     def owner_to_write(self, call: Call) -> Group:
-        """The group, if the caller is a planner."""
+        """Return the group, if the caller is a planner."""
         group = self.owner(call)
         call.require(group, PLANNER)
         return group
 
     def items(self, call: Call, owner: Group) -> list[EpicRecord]:
-        """Those that the caller can see: confidential ones need a planner."""
+        """Return the epics that the caller can see: confidential epics need a planner."""
         planner = call.state.access(call.user, owner) >= PLANNER
         return [epic for epic in self.section.of(owner) if planner or not epic.confidential]
 
     def find(self, call: Call, owner: Group, key: int) -> EpicRecord:
-        """The epic of that number; else 404, and in production 403, for the right is asked of nothing."""
+        """Return the epic of that number; else 404, and in production 403, since no right exists for a missing epic."""
         if call.state.deployed and key not in {item.iid for item in self.items(call, owner)}:
             raise refused(403, "403 Forbidden")
         return super().find(call, owner, key)
 
     def require_right(self, call: Call, owner: Group, item: EpicRecord) -> None:
-        """Owners and planners delete, and nobody in between."""
+        """Allow deletions by owners and planners, and not by the roles between them."""
         if call.method == "DELETE" and PLANNER < call.state.access(call.user, owner) < OWNER:
             raise refused(403, "403 Forbidden")
 
     def require_unmodified(self, call: Call, item: EpicRecord) -> None:
-        """The header is not looked at."""
+        """Ignore the header, as the service does."""
 
     def make(self, call: Call, owner: Group, sent: dict[str, Any]) -> EpicRecord:
-        """Return a new epic; a parent that does not exist is none."""
+        """Return a new epic; a parent that does not exist is left out."""
         wanted = EpicRecord.model_construct(title="")
         self._fill(call, owner, wanted, {name: value for name, value in sent.items() if value is not None})
         parent = self._epic(call, wanted.parent_id)
@@ -155,7 +155,7 @@ class _Epics(RouteCollection[EpicRecord]):
         return wanted
 
     def update(self, call: Call) -> Answer:
-        """Change an epic. What would be confidential beside what is not drops the whole update without a word."""
+        """Change an epic. A confidential epic below or above a public one drops the whole update without a word."""
         key = self.key(call)
         sent = read(call, *self.changes, any_of=_CHANGEABLE if call.state.deployed else ())
         owner = self.owner_to_write(call)
@@ -183,7 +183,7 @@ class _Epics(RouteCollection[EpicRecord]):
         return Answer(200, self.show(call, owner, child))
 
     def check(self, call: Call, owner: Group, wanted: EpicRecord, before: EpicRecord | None) -> None:
-        """Titles are neither blank nor long; a parent takes neither its own ancestors nor what it must hide."""
+        """Refuse a blank or long title, and a parent that is a descendant or would have to be hidden."""
         reason = "can't be blank" if not wanted.title else ""
         reason = "is too long (maximum is 255 characters)" if len(wanted.title) > 255 else reason
         if reason:
@@ -212,7 +212,7 @@ class _Epics(RouteCollection[EpicRecord]):
             child.parent_id = None
 
     def show(self, call: Call, owner: Group, item: EpicRecord) -> dict[str, Any]:
-        """The record (spec section 2). By the spec, only who may edit sees which dates are fixed."""
+        """Return the record (spec section 2). By the spec, only editors see which dates are fixed."""
         deployed, parent = call.state.deployed, self._epic(call, item.parent_id)
         record = super().show(call, owner, item)
         record |= {"group_id": owner.id, "labels": sorted(item.labels), "parent_iid": parent and parent.iid}
@@ -235,7 +235,7 @@ class _Epics(RouteCollection[EpicRecord]):
         }
 
     def _show_below(self, call: Call, group: Group, owner: Group, item: EpicRecord) -> dict[str, Any]:
-        """The record in the list of a group above: its reference tells where it is."""
+        """Return the record for the list of a group above: its reference has the path of its own group."""
         record = self.show(call, owner, item)
         if owner is not group:
             record["references"]["relative"] = record["references"]["full"]
@@ -263,7 +263,7 @@ class _Epics(RouteCollection[EpicRecord]):
         self._set_dates(call, wanted, sent)
 
     def _set_dates(self, call: Call, wanted: EpicRecord, sent: dict[str, Any]) -> None:
-        """Set dates and their flags. In production any flag is that of both, and dates without one are fixed."""
+        """Set dates and their flags. In production a flag is for both dates, and dates without a flag are fixed."""
         flags = {f"{name}_is_fixed": sent[f"{name}_is_fixed"] for name in _DATES if f"{name}_is_fixed" in sent}
         given = {name: sent[f"{name}_fixed"] for name in _DATES if f"{name}_fixed" in sent}
         if call.state.deployed and (flags or given):
@@ -276,7 +276,7 @@ class _Epics(RouteCollection[EpicRecord]):
             setattr(wanted, name, bool(flag))
 
     def _epic(self, call: Call, number: int | None) -> EpicRecord | None:
-        """The epic of that ID, of whichever group."""
+        """Return the epic of that ID, of whichever group."""
         return next((epic for epic in self._all(call) if epic.id == number), None)
 
     def _readable(self, call: Call, epic: EpicRecord) -> bool:
@@ -291,7 +291,7 @@ class _Epics(RouteCollection[EpicRecord]):
         return [epic for group in call.state.groups.values() for epic in self.section.of(group)]
 
     def _above(self, call: Call, epic: EpicRecord | None) -> list[EpicRecord]:
-        """An epic and those above it."""
+        """Return an epic and the epics above it."""
         ancestors: list[EpicRecord] = []
         while epic is not None:
             ancestors.append(epic)
@@ -304,14 +304,14 @@ class _Epics(RouteCollection[EpicRecord]):
         return hidden or (wanted.confidential and not all(child.confidential for child in self._children(call, wanted)))
 
     def _inherited(self, call: Call, item: EpicRecord, name: str) -> str | None:
-        """The first or the last of the fixed dates of the children."""
+        """Return the first or the last of the fixed dates of the children."""
         days = [getattr(child, name) for child in self._children(call, item) if getattr(child, f"{name}_is_fixed")]
         days = [day for day in days if day]
         return (min(days) if name == "start_date" else max(days)) if days else None
 
 
 def _day(given: str | None) -> str | None:
-    """A day; what is none is null."""
+    """Return the day of a text; null for any other text."""
     with suppress(ValueError):
         return date.fromisoformat(given or "").isoformat()
     return None

@@ -1,6 +1,6 @@
-"""Error tracking client keys of a project (spec section 4.6): nothing can be said of a new one, and none is changed.
+"""Error tracking client keys of a project (spec section 4.6): a creation has no parameters, and there are no updates.
 
-Production shows a key whole in every list, and answers a deletion with the deleted key.
+Production shows the whole key in every list, and answers a deletion with the deleted key.
 """
 
 from hashlib import sha256
@@ -14,27 +14,27 @@ from ..state import Project
 
 
 class ClientKeyRecord(StoredItem):
-    """One key; its value follows from its ID."""
+    """A key; its value follows from its ID."""
 
     active: bool = True
 
 
 class _Keys(RouteCollection[ClientKeyRecord]):
     def owner(self, call: Call) -> Project:
-        """The specification's dialect knows the project by its number only."""
+        """Return the project, which the specification's dialect knows by its number only."""
         if not call.state.deployed and not call.parts["id"].isdecimal():
             raise refused(404, "404 Project Not Found")
         return call.project(self.role)
 
     def delete(self, call: Call) -> Answer:
-        """Answer with what was deleted."""
+        """Answer with the deleted key."""
         owner = self.owner(call)
         item = self.find(call, owner, self.key(call))
         self.remove(call, owner, item)
         return Answer(200, self.show(call, owner, item))
 
     def show(self, call: Call, owner: Project, item: ClientKeyRecord) -> dict[str, Any]:
-        """The record as production sends it; the specification leaves it out."""
+        """Return the record as production sends it; in the specification, its value is missing."""
         value = "glet_" + sha256(f"client key {item.id}".encode()).hexdigest()[:32]
         host = call.url.partition("://")[2]
         return {

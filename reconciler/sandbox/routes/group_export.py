@@ -1,7 +1,7 @@
-"""The export of a group to an archive (spec 4.14): asked for, ready some time later, and gone with the next one.
+"""The export of a group to an archive (spec 4.14): requested, ready some time later, and gone with the next export.
 
-An archive holds what the sandbox knows of the members, milestones, labels and epics of the group and of its subgroups;
-projects are in none. Nothing tells whether an export has failed: the archive never comes.
+An archive has the members, milestones, labels and epics that the sandbox knows of the group and of its subgroups;
+projects are in no archive. Nothing shows that an export has failed: the archive never comes.
 """
 
 import gzip
@@ -29,10 +29,10 @@ class GroupExports(Record):
     """How the instance exports groups.
 
     Attributes:
-        looks: how often one looks in vain for an archive before it is ready.
+        looks: how many vain looks there are before an archive is ready.
         fails: whether no export ever succeeds.
         per_minute: how many exports a user may ask for; 0 for any number.
-        downloads_per_minute: of each user and group, the vain ones too; 0 for any number.
+        downloads_per_minute: of each user and group, vain ones included; 0 for any number.
     """
 
     looks: Annotated[int, Field(ge=0)] = 0
@@ -46,10 +46,10 @@ class Export:
     """The latest export of a user and group.
 
     Attributes:
-        at: when it was asked for, by the clock of the service.
-        archive: what it will hold.
-        looks: how many vain looks are left.
-        downloads: when one looked for it, within the last minute.
+        at: the time of the request, by the clock of the service.
+        archive: its content.
+        looks: how many more looks are vain.
+        downloads: the times of the looks within the last minute.
     """
 
     at: datetime

@@ -1,8 +1,8 @@
 """The import of a group from an archive (spec section 4.14) that the sandbox itself has made.
 
-The answer comes before the import: the group is there at once, and empty. What is in the archive arrives in pieces,
-without a clock: each time that somebody asks anew for something that they have asked for already. Nothing tells when
-all is there, or whether the import has failed.
+The answer comes before the import: the group exists at once, and is empty. The content of the archive arrives in
+pieces, without a clock: whenever a client asks again for something that it has asked for already. Nothing shows that
+all has arrived, or that the import has failed.
 
 Differences: in production the group takes on the visibility that it had, if that is not above its parent's.
 """
@@ -45,7 +45,7 @@ class _Archived(Record):
     epics: list[EpicRecord]
 
     def things(self, whole: "_Archived") -> "list[tuple[str, _Thing]]":
-        """Return the group, then what is in it, each with the path of the group from the whole one."""
+        """Return the group, then what is in it, each with the path of its group, relative to the top of the archive."""
         path = self.path[len(whole.path) + 1 :]
         things: list[_Thing] = [self, *self.labels, *self.milestones, *self.epics]
         return [(path, thing) for thing in things]
@@ -62,7 +62,7 @@ class GroupImports(Record):
     """How the instance imports groups.
 
     Attributes:
-        looks: how often one looks before all of an archive has arrived; each look brings a part of it.
+        looks: how many looks there are before all of an archive has arrived; each look brings a part.
         fails: whether nothing ever arrives.
     """
 
@@ -105,17 +105,17 @@ def import_group(call: Call) -> Insertion:
 
 
 def _read(file: Upload) -> list[_Archived]:
-    """Return the groups in an archive, the whole one first; none if it is no archive, or a large one."""
+    """Return the groups in an archive, the top group first; no groups if the file is no archive, or is large."""
     with suppress(OSError, EOFError, ValueError, zlib.error):
         return _Archive.model_validate_json(GzipFile(fileobj=BytesIO(file.content)).read(LARGEST)).groups
     return []
 
 
 class _Arrival:
-    """What still arrives in a group."""
+    """The rest of an archive, which still has to arrive in a group."""
 
     def __init__(self, group: Group, owner: User, archived: Sequence[_Archived], looks: int) -> None:
-        """Divide what is in an archive by the number of looks; with none, it is there at once."""
+        """Divide the content of an archive by the number of looks; without looks, all arrives at once."""
         things = [thing for group in archived for thing in group.things(archived[0])]
         bounds = [0, *(len(things) * look // looks if looks else len(things) for look in range(looks + 1))]
         self._shares = [things[start:end] for start, end in pairwise(bounds)]
@@ -125,7 +125,7 @@ class _Arrival:
         self._asked: set[str] = set()
 
     def look(self, call: Call) -> None:
-        """Bring the next share, if the same was asked for since the last one."""
+        """Bring the next share, if the same was requested since the last share."""
         asked = call.target.partition("?")[0]
         if asked in self._asked:
             self._asked.clear()
@@ -134,7 +134,7 @@ class _Arrival:
         self._asked.add(asked)
 
     def bring(self, call: Call) -> None:
-        """Bring the next share, if there is one."""
+        """Bring the next share, if any is missing."""
         for path, thing in self._shares.pop(0) if self._shares else ():
             if isinstance(thing, _Archived):
                 self._bring_group(call.state, path, thing)
@@ -143,7 +143,7 @@ class _Arrival:
         call.state.forget_access()
 
     def _bring_group(self, state: SandboxState, path: str, archived: _Archived) -> None:
-        """Complete the whole group, or make one below it, unless its name is taken or that above it was not made."""
+        """Complete the top group, or make a group below it, unless its name is taken or its parent was not made."""
         above, _, slug = path.rpartition("/")
         parent = self._groups.get(above)
         if path and parent:

@@ -1,6 +1,6 @@
 """The endpoints with which every client starts: user, version, token, projects and groups.
 
-The spec does not define them; their records follow production servers.
+The spec does not define these endpoints; their records follow production servers.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ def show_basic_project(call: Call, project: Project) -> dict[str, Any]:
 
 
 def _shows_code(call: Call, project: Project) -> bool:
-    """Whether the caller sees what is in the repository: of a private project, Guests do not (18.9)."""
+    """Whether the caller sees the content of the repository: of a private project, Guests do not (18.9)."""
     may = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
     return project.repository_enabled and may
 
@@ -135,7 +135,7 @@ def get_project(call: Call) -> Answer:
 
 
 def list_groups_of_project(call: Call) -> Answer:
-    """`GET /projects/:id/groups`: those above, and with `with_shared` the invited ones, hidden ones too."""
+    """`GET /projects/:id/groups`: the groups above, and with `with_shared` the invited groups, hidden ones too."""
     wanted = read(call, boolean("with_shared"), integer("shared_min_access_level"), *PAGE)
     project, state = call.visible_project(), call.state
     groups = [*state.groups_above(project)]
@@ -153,7 +153,7 @@ def get_group(call: Call) -> Answer:
 
 
 def list_groups(call: Call) -> Answer:
-    """`GET /groups`: those that the caller can see, by name."""
+    """`GET /groups`: the groups that the caller can see, by name."""
     wanted, state = read(call, boolean("top_level_only"), *PAGE), call.state
     groups = [
         group
@@ -165,7 +165,7 @@ def list_groups(call: Call) -> Answer:
 
 
 def list_subgroups(call: Call) -> Answer:
-    """`GET /groups/:id/subgroups`, and `descendant_groups`: those that the caller can see, by name."""
+    """`GET /groups/:id/subgroups`, and `descendant_groups`: the groups that the caller can see, by name."""
     read(call, *PAGE)
     group, state = call.visible_group(), call.state
     deep = call.route.path.endswith("/descendant_groups")
@@ -181,7 +181,7 @@ def list_subgroups(call: Call) -> Answer:
 def list_projects(call: Call) -> Answer:
     """`GET /groups/:id/projects`: projects that the caller can see, without the caller's roles.
 
-    None is shared, so `with_shared` has no effect; `simple` asks for the limited record.
+    No project is shared, so `with_shared` has no effect; `simple` asks for the limited record.
     """
     wanted = read(
         call,

@@ -30,7 +30,7 @@ _QUICK_ACTION = re.compile(r"^/(close|reopen|title)\b[ \t]*(.*)\n?", re.MULTILIN
 
 
 class Issue(CountedItem):
-    """One issue."""
+    """An issue."""
 
     author: Username
     title: str
@@ -41,10 +41,10 @@ class Issue(CountedItem):
 
 
 class _Issues(RouteCollection[Issue]):
-    """The issues of a project; where issues are off there are none, and none can be made."""
+    """The issues of a project; a project whose issues are off has no issues and takes none."""
 
     def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, Issue]]:
-        """Return those of a state and of an author."""
+        """Return the issues of a state and of an author."""
         author, wanted = sent.get("author_id"), sent.get("state") or "all"
         return [
             (owner, issue)
@@ -129,7 +129,7 @@ class _Issues(RouteCollection[Issue]):
 
 
 def _with_assignees(call: Call, sent: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes with usernames for IDs; an ID of nobody is ignored."""
+    """Return attributes with usernames for IDs; an unknown ID is ignored."""
     ids = sent.pop("assignee_ids", None)
     if ids is None:
         return sent
@@ -138,7 +138,7 @@ def _with_assignees(call: Call, sent: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_users(call: Call) -> Answer:
-    """`GET /users`: all, or the one of a username."""
+    """`GET /users`: all users, or the user of a username."""
     sent = read(call, text("username"), *PAGE)
     call.caller()
     name = (sent.get("username") or "").lower()

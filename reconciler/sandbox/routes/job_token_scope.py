@@ -1,7 +1,7 @@
 """The CI/CD job token scope (spec section 4.2): a switch and two allowlists, of projects and of groups.
 
-Differences: production's project list always holds the project itself, its allowlist writes take numeric IDs only,
-and what is on a list already is refused with 400, in the spec (section 7) with 409.
+Differences: production's project list always has the project itself, its allowlist writes take numeric IDs only, and an
+entry that is on a list already is refused with 400, in the spec (section 7) with 409.
 """
 
 from bisect import insort
@@ -41,7 +41,7 @@ SECTIONS = (SCOPE, ENFORCED)
 
 
 def get_settings(call: Call) -> Answer:
-    """`GET /projects/:id/job_token_scope`: the setting in effect, so always true if the instance enforces it."""
+    """`GET /projects/:id/job_token_scope`: the setting in effect, so always true if the instance enforces the limit."""
     project = call.project(MAINTAINER)
     scope = SCOPE.of(project)
     inbound = scope.inbound_enabled or _enforced(call.state)
@@ -65,7 +65,7 @@ def patch_settings(call: Call) -> Answer:
 
 
 class _Allowlist:
-    """One of the two lists, of project IDs or of group IDs. An index keeps its entries unique."""
+    """An allowlist, of project IDs or of group IDs. An index keeps its entries unique."""
 
     def __init__(self, what: Literal["project", "group"]) -> None:
         self.what = what
@@ -132,7 +132,7 @@ class _Allowlist:
         return Answer(204)
 
     def note(self, call: Call, project: Project, number: int, done: str) -> None:
-        """Note in the audit what was added or removed."""
+        """Note in the audit the added or removed entry."""
         other = self.targets(call.state)[number]
         kept = "inbound list of allowed projects" if self.what == "project" else "list of allowed groups"
         message = f"{self.what.capitalize()} {other.path} was {done} {kept} for {project.path}"

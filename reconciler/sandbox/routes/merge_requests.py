@@ -30,7 +30,7 @@ _FIELDS = (text("description"), boolean("remove_source_branch"))
 
 
 class MergeRequestRecord(CountedItem):
-    """One merge request. A state file may give its number alone, and the fork that it is from."""
+    """A merge request. A state file may give only its number, and the fork from which it comes."""
 
     title: str = "Change something"
     description: str | None = None
@@ -51,7 +51,7 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
     """The merge requests of a project."""
 
     def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, MergeRequestRecord]]:
-        """Return those of a state and of some branches."""
+        """Return the merge requests of a state and of some branches."""
         state = sent.get("state") or "all"
         return [
             (owner, merge_request)
@@ -88,7 +88,7 @@ class _MergeRequests(RouteCollection[MergeRequestRecord]):
         return super().make(call, owner, sent | {"author": call.caller().username})
 
     def check(self, call: Call, owner: Project, wanted: MergeRequestRecord, before: MergeRequestRecord | None) -> None:
-        """Refuse a merge request of a branch into itself, and a second open one of the same branches."""
+        """Refuse a merge request of a branch into itself, and a second open merge request of the same branches."""
         branches = wanted.source_branch, wanted.target_branch
         if branches[0] == branches[1]:
             raise Refusal(422, {"message": ["You can't use same project/branch for source and target"]})
@@ -137,7 +137,7 @@ MERGE_REQUESTS = _MergeRequests(
 
 
 class MergeRequestNote(DatedItem):
-    """One note; `merge_request` is a number in the project."""
+    """A note; `merge_request` is a number in the project."""
 
     merge_request: int
     author: Username
@@ -158,7 +158,7 @@ class _Notes(RouteCollection[MergeRequestNote]):
     """The notes of a merge request; all notes of a project are in one section."""
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with notes, newest first; each page lacks the internal ones that the caller may not see."""
+        """Answer with notes, newest first; a page lacks the internal notes that the caller may not see."""
         number = call.number("merge_request_iid")
         sent = read(call, *self.filters, *PAGE)
         project = self.owner(call)

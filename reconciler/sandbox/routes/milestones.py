@@ -1,10 +1,10 @@
 """Milestones (spec section 4.11): titles are unique over a project and the groups above it.
 
-The spec has those of projects only; those of groups follow production servers.
+The spec has milestones of projects only; those of groups follow production servers.
 
-Differences: production says what is wrong in one string with a Ruby hash in it, wants at least one attribute in a
-`PUT`, knows the state `all`, reads dates in other forms, where what it cannot read is no date, and answers a promotion
-with 200 and no record, where by the spec (section 7) a `POST` gives 201.
+Differences: production has its errors in one string with a Ruby hash, wants at least one attribute in a `PUT`, knows
+the state `all`, reads dates in other forms, takes an unreadable date for no date, and answers a promotion with 200 and
+no record, where by the spec (section 7) a `POST` gives 201.
 """
 
 import json
@@ -56,7 +56,7 @@ def _title(given: str) -> str:
 
 
 class MilestoneRecord(CountedItem):
-    """One milestone."""
+    """A milestone."""
 
     title: Annotated[str, AfterValidator(_title)]
     description: str | None = None
@@ -66,14 +66,14 @@ class MilestoneRecord(CountedItem):
 
 
 class _Milestones(RouteCollection[MilestoneRecord]):
-    """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`.
+    """The milestones of a project or group; `_ANCESTORS` adds those of the groups above to a list.
 
-    A project's list shows these to whoever sees the project, and a group's to whoever sees the groups. With
-    `include_descendants` it shows those of the groups and projects below in the same way.
+    A project's list shows these to everybody who sees the project, and a group's list to everybody who sees the groups.
+    `include_descendants` adds those of the groups and projects below in the same way.
     """
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with milestones by due date, or as `sort` says, newest first among equals."""
+        """Answer with milestones by due date, or as `sort` says, newest first among equal dates."""
         sent = read(call, _STATE[call.state.deployed], *_FILTERS)
         if sent.keys() >= set(_ANCESTORS):
             key = "error" if call.state.deployed else "message"
@@ -123,7 +123,7 @@ class _Milestones(RouteCollection[MilestoneRecord]):
         return wanted
 
     def update(self, call: Call) -> Answer:
-        """Change a milestone; the state is saved first, even if the rest is refused."""
+        """Change a milestone; the state is saved first, even if all else is refused."""
         number = self.key(call)
         sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
         owner = self.owner_to_write(call)
@@ -148,7 +148,7 @@ class _Milestones(RouteCollection[MilestoneRecord]):
             super().require_unmodified(call, item)
 
     def show(self, call: Call, owner: GroupOrProject, item: MilestoneRecord) -> dict[str, Any]:
-        """Return the record of a milestone (spec section 2); production adds its address, and a group's list does."""
+        """Return the record of a milestone (spec section 2); production and a group's list add its address."""
         record = {
             **super().show(call, owner, item),
             "project_id" if isinstance(owner, Project) else "group_id": owner.id,
@@ -212,9 +212,9 @@ def _matches(milestone: MilestoneRecord, sent: dict[str, Any], ancestors: bool) 
 
 
 def _has_words(wanted: str | None, *columns: str | None) -> bool:
-    """Whether one of the columns has every word that is wanted; words in quotes are one term, case is ignored.
+    """Whether one of the columns has every wanted word; words in quotes are one term, case is ignored.
 
-    Words of one letter count only if there are no others: then they must be the whole column.
+    Words of one letter count only if there are no other words: then they must be the whole column.
     """
     whole = " ".join((wanted or "").lower().split())
     if not whole:
@@ -227,7 +227,7 @@ def _has_words(wanted: str | None, *columns: str | None) -> bool:
 
 
 def _is_asked_for(milestone: MilestoneRecord, sent: dict[str, Any]) -> bool:
-    """Whether `ids` or `title` selects the milestone; each of them adds to the other."""
+    """Whether `ids` or `title` selects the milestone; with both, one of them suffices."""
     ids, title = sent.get("ids"), sent.get("title")
     return not (ids or title) or milestone.id in (ids or ()) or milestone.title == title
 
@@ -282,7 +282,7 @@ def title_faults(state: SandboxState, title: str, owner: GroupOrProject) -> dict
 
 
 def _refuse(state: SandboxState, verb: str, wrong: dict[str, list[str]]) -> Refusal:
-    """400: an object of arrays by the spec (section 7), one string with a Ruby hash in production."""
+    """Refuse with 400: by the spec (section 7) an object of arrays, in production a string with a Ruby hash."""
     if not state.deployed:
         return refused(400, wrong)
     pairs = (f":{name}=>[{', '.join(map(json.dumps, reasons))}]" for name, reasons in wrong.items())

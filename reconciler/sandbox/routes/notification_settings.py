@@ -1,6 +1,6 @@
 """Notification settings (spec sections 4.17 and 6): of the user behind the token, also in groups and projects.
 
-Differences: the spec's record carries its events flat, production's nested, with more of them, null where never set.
+Differences: the spec's record has its events flat, production's nested, with more events, null if never set.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def _known(events: dict[str, bool | None]) -> dict[str, bool | None]:
 
 
 class Setting(Record):
-    """One user's settings in a group or project; events never set are not in `events`."""
+    """A user's settings in a group or project; events that were never set are not in `events`."""
 
     level: NotificationLevel = "global"
     events: Annotated[dict[str, bool | None], AfterValidator(_known)] = Field(default_factory=dict)
@@ -98,13 +98,13 @@ SECTIONS = (OWN, IN_PLACES)
 
 
 def get(call: Call) -> Answer:
-    """`GET /notification_settings`, and those in a group or project: the caller's."""
+    """`GET /notification_settings`, and the same in a group or project: the caller's settings."""
     user = call.caller()
     return Answer(200, _show(call, _kept(call).get(user.username, Setting()), user))
 
 
 def put(call: Call) -> Answer:
-    """`PUT` likewise; an invalid address is refused after the rest is saved."""
+    """`PUT` likewise; an invalid address is refused after all else is saved."""
     level = _level(call)
     own = [text("notification_email")] if level == "user" else []
     sent = read(call, text("level"), *own, *(_DEPLOYED[level] if call.state.deployed else _SPEC))
@@ -123,7 +123,7 @@ def _level(call: Call) -> Level:
 
 
 def _kept(call: Call) -> dict[str, Setting]:
-    """Return all users' settings there; unlike other writes, a `PUT` accepts the former path of a project."""
+    """Return all users' settings of that place; unlike other writes, a `PUT` accepts the former path of a project."""
     match _level(call):
         case "user":
             return {call.caller().username: OWN.of(call.caller())}

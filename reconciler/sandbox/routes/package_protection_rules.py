@@ -35,7 +35,7 @@ FLAG: StateSection[bool] = StateSection("packages_protected_packages_delete", ("
 
 
 class PackageRule(DatedItem):
-    """One rule; a level that is not set is None."""
+    """A rule; a level that is not set is None."""
 
     package_name_pattern: str
     package_type: Type
@@ -44,7 +44,7 @@ class PackageRule(DatedItem):
 
     @property
     def protects(self) -> bool:
-        """Whether a level is set, shown or not."""
+        """Whether a level is set, even a hidden level."""
         return bool(self.minimum_access_level_for_push or self.minimum_access_level_for_delete)
 
     @model_validator(mode="after")
@@ -55,7 +55,7 @@ class PackageRule(DatedItem):
 
 
 class _PackageRules(RouteCollection[PackageRule]):
-    """The rules of a project; a changed one is the last. An index keeps pairs of pattern and type unique."""
+    """The rules of a project; a changed rule moves to the end. An index keeps pairs of pattern and type unique."""
 
     def read_new(self, call: Call) -> dict[str, Any]:
         """Return the attributes of a new rule: one of the levels must be sent."""
@@ -67,7 +67,7 @@ class _PackageRules(RouteCollection[PackageRule]):
         return self._taken_in(call, read(call, *self.changes))
 
     def check(self, call: Call, owner: Project, wanted: PackageRule, before: PackageRule | None) -> None:
-        """Refuse an invalid rule with 422: what is wrong with a pattern is said twice."""
+        """Refuse an invalid rule with 422; the error about a pattern comes twice."""
         faults = [] if wanted.protects else [_NO_LEVEL]
         if wanted.package_type not in TYPES:
             faults.append("Package type can't be blank")
@@ -78,12 +78,12 @@ class _PackageRules(RouteCollection[PackageRule]):
             raise _unprocessable(faults)
 
     def check_again(self, call: Call, owner: Project, wanted: PackageRule) -> None:
-        """Refuse the second of two rules with one pattern and type, as the database says it."""
+        """Refuse the second of two rules with one pattern and type, in the words of the database."""
         if self._is_taken(owner, wanted):
             raise _unprocessable("PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint")
 
     def save(self, call: Call, item: PackageRule, wanted: PackageRule) -> None:
-        """Save a rule, which is the last one then."""
+        """Save a rule, which moves to the end of the list."""
         super().save(call, item, wanted)
         kept = self.section.of(call.project(self.role))
         kept.remove(item)

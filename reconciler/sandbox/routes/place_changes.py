@@ -1,7 +1,7 @@
 """Groups and projects that are changed, moved, archived and deleted. The spec does not define these endpoints.
 
-A deletion takes a place to another path, where it waits; a second one, with `permanently_remove`, ends it at once,
-since the sandbox has no jobs. A top-level group waits for ever, unless its only owner is deleted.
+A deletion takes a place to another path, where the place waits; a second deletion, with `permanently_remove`, ends it
+at once, since the sandbox has no jobs. A top-level group waits for ever, unless its only owner is deleted.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ def delete_group(call: Call) -> Answer:
 
 
 def update_project(call: Call) -> Answer:
-    """`PUT /projects/:id`: name, path, description, visibility, what is switched on, and the default branch."""
+    """`PUT /projects/:id`: name, path, description, visibility, features, and the default branch."""
     options = (*PROJECT, text("default_branch"))
     sent = read(call, *options, any_of=[option.name for option in options])
     project = call.project(MAINTAINER)
@@ -73,7 +73,7 @@ def update_project(call: Call) -> Answer:
 
 
 def _may_be_default(project: Project, branch: str) -> bool:
-    """Return whether a branch is there; where a state has no commits of a project, any one may be."""
+    """Return whether a branch exists; if a state has no commits of a project, any branch may be the default."""
     repository = repository_of(project)
     return branch in repository.branches if repository.commits else bool(branch) and not project.empty_repo
 
@@ -136,7 +136,7 @@ def _change(call: Call, place: GroupOrProject, path: str, sent: dict[str, Any]) 
 
 
 def _delete(call: Call, place: GroupOrProject, word: str, sent: dict[str, Any]) -> Answer:
-    """Take a place to the path where it waits; or, from there, remove it with all that lies in it."""
+    """Take a place to the path where it waits; or, from there, remove the place with all its content."""
     if sent.get("permanently_remove"):
         if not place.marked_for_deletion_on:
             raise refused(400, f"{word.removeprefix('sub').capitalize()} must be marked for deletion first.")

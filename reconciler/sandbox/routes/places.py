@@ -51,7 +51,7 @@ def create_group(call: Call) -> Insertion:
 
 
 def find_parent(call: Call, number: int | None) -> Group | None:
-    """Return the group of that ID, in which the caller may make groups, or None for the top; else 404 or 403."""
+    """Return the group of that ID, in which the caller may make groups, or None without a parent; else 404 or 403."""
     if not number:
         if not call.caller().can_create_group:
             raise refused(403, "403 Forbidden")
@@ -75,7 +75,7 @@ def add_group(state: SandboxState, owner: User, parent: Group | None, sent: Mapp
 
 
 def add_missing_groups(call: Call, path: str) -> Group | None:
-    """Make the groups of a path that are missing; None where one cannot be, although those above it stay."""
+    """Make the groups of a path that are missing; None if one cannot be made, although those above it stay."""
     group: Group | None = None
     for slug in path.split("/"):
         parent = group
@@ -127,7 +127,7 @@ def create_project(call: Call) -> Insertion:
 
 
 def may_create(state: SandboxState, user: User, namespace: Group | User, role: int) -> bool:
-    """Whether the user has that role in a group, or the personal namespace is theirs or they are an administrator."""
+    """Whether the user has that role in a group, or owns a personal namespace, or is an administrator."""
     if isinstance(namespace, Group):
         return state.access(user, namespace) >= role
     return user.admin or namespace.id == user.id
@@ -143,7 +143,7 @@ def _is_above(visibility: str, group: Group) -> bool:
 
 
 def _is_free(state: SandboxState, path: str, this: GroupOrProject | None) -> bool:
-    """Whether no user, group or project has the path, other than this one."""
+    """Whether no other user, group or project has the path."""
     key = path.lower()
     places = [
         by_path[key]
@@ -154,7 +154,7 @@ def _is_free(state: SandboxState, path: str, this: GroupOrProject | None) -> boo
 
 
 def _is_named(places: Mapping[int, GroupOrProject], path: str, name: str, this: GroupOrProject | None) -> bool:
-    """Whether one of the places beside that path has that name, other than this one."""
+    """Whether another place beside that path has that name."""
     parent = path.rpartition("/")[0].lower()
     return any(
         place.name == name and place is not this and place.parent_path.lower() == parent for place in places.values()
@@ -204,7 +204,7 @@ def too_visible(visibility: str, parent: Group | None) -> dict[str, list[str]]:
 
 
 def _unsaved(wrong: dict[str, list[str]]) -> Refusal:
-    """400 with a Ruby hash, as production answers a creation."""
+    """Refuse with 400 and a Ruby hash, as production answers a creation."""
     pairs = (f":{name}=>[{', '.join(map(json.dumps, reasons))}]" for name, reasons in wrong.items())
     return refused(400, f"Failed to save group {{{', '.join(pairs)}}}")
 

@@ -1,11 +1,11 @@
-"""Imports of projects from GitHub and Bitbucket Server (spec section 4.1), and how one is getting on.
+"""Imports of projects from GitHub and Bitbucket Server (spec section 4.1), and their progress.
 
-What the other hosts have, and how an import goes, stands in the section `imports` of the instance. No clock drives an
-import: it goes on each time somebody looks at it. When it ends, the project holds what the repository holds. Only the
-limit of so many a minute goes by the clock, that of the service.
+The section `imports` of the instance has the repositories of the other hosts, and the course of an import. No clock
+drives an import: it goes on each time a client looks at it. At its end, the project has the content of the repository.
+Only the limit of imports a minute goes by the clock, that of the service.
 
-Differences: production has no source enabled until an administrator does so; its import from Bitbucket Server makes
-missing groups, and takes the project to the caller's own namespace where it cannot.
+Differences: production has no source enabled until an administrator enables it; its import from Bitbucket Server makes
+missing groups, and takes the project to the caller's own namespace if it cannot.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ _BITBUCKET = (
 
 
 class Holding(Record):
-    """What a repository holds, as a project of a state does."""
+    """The content of a repository, in the form of a project of a state."""
 
     milestones: list[MilestoneRecord] = Field(default_factory=list)
 
@@ -66,7 +66,7 @@ class Holding(Record):
 
 
 class FailedRelation(Record):
-    """An error of an import that goes on without the object: with the name of its relation, or of what has failed."""
+    """An error of an import that goes on without the object: with the name of its relation, or of the failed step."""
 
     relation_name: str | None = None
     source: str | None = None
@@ -78,10 +78,10 @@ class Course(Record):
     """How an import goes.
 
     Attributes:
-        looks: how often one looks at it before it ends.
-        fails: with which error it ends, if it fails; empty for one that the service does not give.
+        looks: how many looks there are before the import ends.
+        fails: its error, if it fails; empty for an error that the service does not give.
         endless: whether it never ends.
-        holds: what the project holds once the import has finished.
+        holds: the content of the project once the import has finished.
         left_out: how many objects of a sort, such as `issue`, GitHub has and the project does not get.
         failed_relations: its errors, once it has ended.
     """
@@ -112,7 +112,7 @@ class RemoteRepository(Course):
 
     @property
     def host(self) -> _Source:
-        """Where it is."""
+        """The host of the repository."""
         return "github" if self.bitbucket_server is None else "bitbucket_server"
 
     @property
@@ -122,11 +122,11 @@ class RemoteRepository(Course):
 
 
 class ImportRecords(Record):
-    """What the other hosts have, and how imports go.
+    """The content of the other hosts, and the course of imports.
 
     Attributes:
-        tokens: those that the other hosts accept; null for any.
-        repositories: those that there are; null for any, and what is imported then is empty.
+        tokens: the tokens that the other hosts accept; null for any token.
+        repositories: the repositories of the other hosts; null for any repository, whose import is empty then.
         per_minute: how many imports from GitHub a user may ask for; 0 for any number.
     """
 
@@ -146,7 +146,7 @@ class ImportRecords(Record):
 
 
 class ProjectImport(Course):
-    """The import by which a project came here; it has ended, if nothing else is said."""
+    """The import that made this project; it has ended, unless a state says otherwise."""
 
     type: _Source
     source: str
@@ -165,7 +165,7 @@ def enabled_sources(state: SandboxState) -> list[str]:
 
 
 def import_github(call: Call) -> Insertion:
-    """`POST /import/github`: refusals stand under `errors`; whether the source is enabled is asked last but one."""
+    """`POST /import/github`: refusals are under `errors`; the source is checked last but one."""
     sent = read(call, *_GITHUB)
     user, state = call.caller(), call.state
     settings = IMPORTS.of(state.instance)
@@ -188,7 +188,7 @@ def import_github(call: Call) -> Insertion:
 
 
 def import_bitbucket_server(call: Call) -> Insertion:
-    """`POST /import/bitbucket_server`: refusals stand under `error` in the message."""
+    """`POST /import/bitbucket_server`: refusals are under `error` in the message."""
     sent = read(call, *_BITBUCKET)
     user, state = call.caller(), call.state
     settings = IMPORTS.of(state.instance)
@@ -208,7 +208,7 @@ def import_bitbucket_server(call: Call) -> Insertion:
 
 
 def get_import(call: Call) -> Answer:
-    """`GET /projects/:id/import`: how far it is; each look takes it further."""
+    """`GET /projects/:id/import`: the progress; each look takes the import further."""
     project = call.visible_project()
     progress = IMPORTED.of(project)
     if progress and progress.status not in FINAL and not (progress.looks or progress.endless):
@@ -229,7 +229,7 @@ def _end(call: Call, project: Project, progress: ProjectImport) -> None:
 def _insertion(
     call: Call, repository: RemoteRepository, namespace: Group | User, name: str, refuse: Callable[[int, Any], Refusal]
 ) -> Insertion:
-    """Refuse a source that is not enabled; return what makes the project, if its name is not taken."""
+    """Refuse a source that is not enabled; return the function that makes the project, if its name is free."""
     state = call.state
     if repository.host not in enabled_sources(state):
         raise refuse(403, [f"{repository.host} import source is disabled"])
@@ -254,7 +254,7 @@ def _insertion(
 
 
 def _is_local(url: str) -> bool:
-    """Whether production servers ask nothing there: it is no web address, or one within their network."""
+    """Whether production servers send no request to a URL: it is no web address, or an address within their network."""
     with suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname not in (None, "localhost"):
@@ -265,22 +265,22 @@ def _is_local(url: str) -> bool:
 
 
 def _plain(state: SandboxState, path: str) -> str:
-    """Return a path as groups have it: by the spec, `/acme/team` is one too."""
+    """Return a path in the form of a group's path: by the spec, `/acme/team` is a path too."""
     return path if state.deployed else path.strip("/")
 
 
 def _bitbucket_namespace(call: Call, user: User, sent: dict[str, Any]) -> Group | User:
-    """Return the namespace that is asked for; in production make its groups, or take the caller's own."""
+    """Return the requested namespace; in production make its groups, or take the caller's own namespace."""
     state = call.state
-    wish = sent.get("target_namespace") or (state.deployed and sent.get("new_namespace")) or user.username
-    namespace = state.namespace_at(_plain(state, wish))
+    path = sent.get("target_namespace") or (state.deployed and sent.get("new_namespace")) or user.username
+    namespace = state.namespace_at(_plain(state, path))
     if namespace is None and not state.deployed:
         raise _message(422, _NO_NAMESPACE)
-    return namespace or add_missing_groups(call, wish) or user
+    return namespace or add_missing_groups(call, path) or user
 
 
 def _may_import(state: SandboxState, user: User, namespace: Group | User) -> bool:
-    """Whether the user may import there: a bot has no projects of its own, and an archived group takes none."""
+    """Whether the user may import there: a bot has no projects of its own, and an archived group takes no projects."""
     if isinstance(namespace, User):
         return may_create(state, user, namespace, MAINTAINER) and not namespace.bot
     return may_create(state, user, namespace, MAINTAINER) and not state.is_archived(namespace)
@@ -319,8 +319,8 @@ def _show_progress(call: Call, project: Project, progress: ProjectImport | None)
         "stats": None,
     }
     if progress and progress.status == "failed" and progress.fails:
-        told = call.state.access(call.user, project) >= MAINTAINER
-        record["import_error"] = progress.fails if told else _ASK
+        is_maintainer = call.state.access(call.user, project) >= MAINTAINER
+        record["import_error"] = progress.fails if is_maintainer else _ASK
     if progress and progress.type == "github":
         imported = {"milestone": len(progress.holds.milestones)}
         fetched = {**imported, **{name: imported.get(name, 0) + number for name, number in progress.left_out.items()}}

@@ -1,8 +1,8 @@
 """Protected branches of projects and of top-level groups.
 
 The spec does not define these endpoints; they follow production servers. A group's rule is found by a part of its name;
-rules that a project has from its group are listed there, and belong to the group. No index keeps names unique. The rule
-of a default branch comes from the service itself.
+a project's list shows the rules of its group too, which belong to the group. No index keeps names unique. The service
+itself makes the rule of a default branch.
 """
 
 import json
@@ -36,15 +36,15 @@ from .audit_events import note_event
 
 
 class PushEntry(Entry):
-    """Who may push."""
+    """A user, group, role or key that may push."""
 
 
 class MergeEntry(Entry):
-    """Who may merge."""
+    """A user, group or role that may merge."""
 
 
 class UnprotectEntry(Entry):
-    """Who may change and delete the rule."""
+    """A user, group or role that may change and delete the rule."""
 
 
 _SORTS: dict[str, type[Entry]] = {"push": PushEntry, "merge": MergeEntry, "unprotect": UnprotectEntry}
@@ -54,7 +54,7 @@ _OWNERS_KEY = "code_owner_approval_required"
 
 
 class ProtectedBranchRecord(DatedItem):
-    """One rule; without entries to unprotect, every maintainer may."""
+    """A rule; without entries to unprotect, every Maintainer may."""
 
     name: str
     push_access_levels: list[PushEntry] = Field(default_factory=lambda: [PushEntry()])
@@ -133,7 +133,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         return call.group(OWNER) if call.level == "group" else call.project(MAINTAINER)
 
     def items(self, call: Call, owner: GroupOrProject) -> Sequence[ProtectedBranchRecord]:
-        """Return the rules, without entries of what is gone: users who left keep those to unprotect."""
+        """Return the rules, without entries of removed subjects; entries to unprotect keep users who left."""
         state = call.state
         for rule in self.section.of(owner):
             for sort in _SORTS:
@@ -146,7 +146,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         return sorted(self.section.of(owner), key=lambda rule: rule.id)
 
     def find(self, call: Call, owner: GroupOrProject, key: str) -> ProtectedBranchRecord:
-        """Return the rule with the lowest ID of that name; in a group, of a name that has this one as a part."""
+        """Return the rule of that name with the lowest ID; in a group, the name may be a part of the rule's name."""
         rule = self._named(call, owner, key)
         if rule is None:
             raise refused(404, "404 ProtectedBranch Not Found" if call.level == "group" else "404 Not found")
@@ -158,7 +158,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         return sent | self._read_lists(call, ())
 
     def make(self, call: Call, owner: GroupOrProject, sent: dict[str, Any]) -> ProtectedBranchRecord:
-        """Return a new rule: a list without entries has one for maintainers."""
+        """Return a new rule: a list without entries gets an entry for Maintainers."""
         lists: dict[str, Any] = {}
         for sort, entry in _SORTS.items():
             role = sent.get(f"{sort}_access_level")
@@ -190,7 +190,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         unprocessable([nested, blank, *faults])
 
     def require_right(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> None:
-        """Refuse with 403 whom a project's rule does not let change it; without a licence, that is not looked at."""
+        """Refuse with 403 a user whom a project's rule does not let change it; the free edition does not check that."""
         entries = item.unprotect_access_levels
         if isinstance(owner, Project) and entries and call.state.instance.licensed:
             user = call.caller()
@@ -198,7 +198,10 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
                 raise refused(403, "403 Forbidden")
 
     def update(self, call: Call) -> Answer:
-        """Change a rule; entries are added, and those with an ID changed or removed. A group's rule takes the name."""
+        """Change a rule; entries are added; an entry with an ID is changed or removed.
+
+        A group's rule takes the name.
+        """
         name = self.key(call)
         sent = self.read_changes(call)
         owner = self.owner_to_write(call)
@@ -209,7 +212,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
             wanted.code_owner_approval_required = rule.code_owner_approval_required
         if call.level == "group":
             wanted.name = name
-        before = _told(call.state, owner, rule)
+        before = _audit_words(call.state, owner, rule)
         lists = {sort: _merged(call, rule, sort, sent.get(f"allowed_to_{sort}") or []) for sort in _SORTS}
         for sort, (entries, _) in lists.items():
             setattr(wanted, f"{sort}_access_levels", entries)
@@ -218,7 +221,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         if wanted != rule:
             number_entries(call.state, wanted)
             self.save(call, rule, wanted)
-            for change, (event, value) in _told(call.state, owner, rule).items():
+            for change, (event, value) in _audit_words(call.state, owner, rule).items():
                 if value != before[change][1]:
                     both = {"from": _text(before[change][1]), "to": _text(value)}
                     message = f"Changed {change} from {both['from']} to {both['to']}"
@@ -239,28 +242,28 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         return sent
 
     def delete(self, call: Call) -> Answer:
-        """Delete a rule; a group answers with what is left of it."""
+        """Delete a rule; a group answers with the rule without its entries."""
         return super().delete(call) if call.level == "project" else self._delete(call)
 
     def show(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> dict[str, Any]:
-        """Return the record of a rule where it belongs."""
+        """Return the record of a rule for its own project or group."""
         return self.show_in(call, owner, owner, item)
 
     def show_in(
         self, call: Call, place: GroupOrProject, owner: GroupOrProject, item: ProtectedBranchRecord
     ) -> dict[str, Any]:
-        """Return the record of a rule as a project shows it, or the group."""
+        """Return the record of a rule in the form of a project, or of the group."""
         return show_rule(call.state, place, owner, item)
 
     def add(self, call: Call, owner: GroupOrProject, item: ProtectedBranchRecord) -> None:
         """Keep a new rule, and number its entries."""
         number_entries(call.state, item)
         super().add(call, owner, item)
-        told = _told(call.state, owner, item)
-        levels = {"push_access_levels": told[_PUSHERS][1], "merge_access_levels": told[_MERGERS][1]}
+        words = _audit_words(call.state, owner, item)
+        levels = {"push_access_levels": words[_PUSHERS][1], "merge_access_levels": words[_MERGERS][1]}
         flags = {"allow_force_push": item.allow_force_push, _OWNERS_KEY: item.code_owner_approval_required}
         shown = ", ".join(
-            f"{name}: {_text(told[change][1])}"
+            f"{name}: {_text(words[change][1])}"
             for name, change in (("allowed to push", _PUSHERS), (_MERGERS, _MERGERS), (_FORCE, _FORCE), (_CODE, _CODE))
         )
         message = f"Added protected branch with [{shown}]"
@@ -274,7 +277,7 @@ class _ProtectedBranches(RouteCollection[ProtectedBranchRecord]):
         note_event(call, owner, "protected_branch_removed", "Unprotected branch", _about(item), **empty, **flags)
 
     def _read_lists(self, call: Call, more: Sequence[str]) -> dict[str, Any]:
-        """Return the lists of entries that were sent; only those to push know deploy keys."""
+        """Return the lists of entries that were sent; only the list of pushers takes deploy keys."""
         keys = ("access_level", "user_id", "group_id", *more)
         return {
             name: entries
@@ -302,8 +305,8 @@ _PUSHERS, _MERGERS = "allowed to push and merge", "allowed to merge"
 _FORCE, _CODE = "allow force push", "code owner approval required"
 
 
-def _told(state: SandboxState, owner: GroupOrProject, rule: ProtectedBranchRecord) -> dict[str, tuple[str, Any]]:
-    """Return the audit's words about a rule, with the event of a change: without who may unprotect."""
+def _audit_words(state: SandboxState, owner: GroupOrProject, rule: ProtectedBranchRecord) -> dict[str, tuple[str, Any]]:
+    """Return the audit's words about a rule, with the event of a change; the list to unprotect has no words."""
     pushers, mergers = (
         [show_entry(state, owner, shown, with_key=False)["access_level_description"] for shown in rule.entries(sort)]
         for sort in ("push", "merge")
@@ -327,7 +330,7 @@ def _about(rule: ProtectedBranchRecord) -> tuple[str, int, str]:
 def show_rule(
     state: SandboxState, place: GroupOrProject, owner: GroupOrProject, rule: ProtectedBranchRecord
 ) -> dict[str, Any]:
-    """Return the record of a rule of that owner, as that place shows it."""
+    """Return the record of a rule of that owner in the form of that place."""
     record: dict[str, Any] = {"id": rule.id, "name": rule.name, "allow_force_push": rule.allow_force_push}
     for sort in _SORTS if state.instance.enterprise else ("push", "merge"):
         record[f"{sort}_access_levels"] = [
@@ -346,7 +349,7 @@ def root_of(state: SandboxState, place: GroupOrProject) -> Group | None:
 
 
 def rules_for(state: SandboxState, project: Project, branch: str) -> list[ProtectedBranchRecord]:
-    """Return the rules that protect a branch, those of the top-level group too."""
+    """Return the rules that protect a branch, including those of the top-level group."""
     return [rule for _, rule in all_rules(state, project) if rule.matches(branch)]
 
 
@@ -392,7 +395,7 @@ def _protect(state: SandboxState, project: Project) -> None:
 
 
 def has_part(name: str, wanted: str) -> bool:
-    """Whether a name has all words of three or more characters; if there are none, whether it is the same text.
+    """Whether a name has all words of three or more characters; without such words, whether it is the same text.
 
     A quoted phrase is one word. Case does not count.
     """
@@ -406,7 +409,7 @@ def has_part(name: str, wanted: str) -> bool:
 def _merged(
     call: Call, rule: ProtectedBranchRecord, sort: str, sent: Sequence[dict[str, Any]]
 ) -> tuple[list[Entry], list[str]]:
-    """Return the entries of a list after a change, and why they are refused; 404 for an ID that is not among them."""
+    """Return the entries of a list after a change, and why they are refused; 404 for an unknown ID."""
     before, faults = rule.entries(sort), []
     label, after = f"{sort.capitalize()} access levels", list(before)
     for change in sent:

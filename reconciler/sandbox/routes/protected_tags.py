@@ -31,18 +31,18 @@ _KEYS = ("access_level", "user_id", "group_id", "deploy_key_id")
 
 
 class CreateEntry(Entry):
-    """Who may create tags."""
+    """A user, group, role or key that may create tags."""
 
 
 class ProtectedTagRecord(DatedItem):
-    """One rule."""
+    """A rule."""
 
     name: str
     create_access_levels: list[CreateEntry] = Field(default_factory=lambda: [CreateEntry()])
 
 
 class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
-    """The rules of a project; an archived one has them too."""
+    """The rules of a project; an archived project has rules too."""
 
     def items(self, call: Call, owner: Project) -> list[ProtectedTagRecord]:
         """Return the rules, without entries of groups and keys that are gone, and of deleted users."""
@@ -59,7 +59,7 @@ class _ProtectedTags(RouteCollection[ProtectedTagRecord]):
         return sent | {_LIST: read_entries(call, _LIST, LEVELS, _KEYS)}
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> ProtectedTagRecord:
-        """Return a new rule: without entries it has one for maintainers."""
+        """Return a new rule: without entries it gets an entry for Maintainers."""
         role = sent.get("create_access_level")
         given = [] if role is None else [{"access_level": role}]
         given += sent[_LIST] or []

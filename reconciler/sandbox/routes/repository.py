@@ -1,7 +1,7 @@
 """The repository of a project: files, branches and commits (spec section 4.3), as far as a client commits manifests.
 
 Each commit keeps all files, and files are text. The spec defines commits alone; files and branches follow production.
-Differences: production describes what is missing from a commit in sentences of its own.
+Differences: production describes faults of a commit in sentences of its own.
 """
 
 import json
@@ -29,7 +29,7 @@ _NEW = (
 
 
 class Commit(Record):
-    """One commit, with all files as they are after it."""
+    """A commit, with all files after it."""
 
     id: str
     parent: str | None = None
@@ -43,7 +43,7 @@ class Commit(Record):
 class StoredRepository(Record):
     """Commits, the oldest first, and the latest commit of each branch.
 
-    A state file may give files alone: they are in the first commit of the default branch.
+    A state file may give only files: they are in the first commit of the default branch.
     """
 
     files: dict[str, str] = Field(default_factory=dict)
@@ -101,7 +101,7 @@ def list_tree(call: Call) -> Answer:
 
 
 def _show_entry(commit: Commit, path: str) -> dict[str, Any]:
-    """Return a file, or a folder with the digest of all that it holds."""
+    """Return a file, or a folder with the digest of its whole content."""
     content = commit.files.get(path)
     if content is None:
         own = {"id": _digest(_below(commit, path)), "type": "tree", "mode": "040000"}
@@ -129,12 +129,12 @@ def list_commits(call: Call) -> Answer:
     if not repository_of(project).branches:
         raise refused(404, "404 Repository Not Found")
     without, _, ref = (sent.get("ref_name") or project.default_branch).rpartition("..")
-    start, apart = commit_at(project, ref), commit_at(project, without) if without else None
+    start, excluded = commit_at(project, ref), commit_at(project, without) if without else None
     path = (sent.get("path") or "").lstrip("/")
-    if start is None or (without and apart is None):
+    if start is None or (without and excluded is None):
         commits = []
     else:
-        known = {ancestor.id for ancestor in _ancestors(project, apart)} if apart else set()
+        known = {ancestor.id for ancestor in _ancestors(project, excluded)} if excluded else set()
         reachable = _commits_of(project, start, path) if path else _ancestors(project, start)
         commits = [commit for commit in reachable if commit.id not in known]
     answer = page_of(call, commits, lambda commit: show_commit(call, project, commit))
@@ -223,7 +223,7 @@ def _fault(action: Mapping[str, Any]) -> str:
 
 
 def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
-    """Return the branch or commit on which a commit is made; None for the first one of a repository."""
+    """Return the branch or commit on which a commit is made; None for the first commit of a repository."""
     repository, name = repository_of(project), sent["branch"]
     start = sent.get("start_sha") or sent.get("start_branch")
     if not repository.branches:
@@ -241,7 +241,7 @@ def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
 
 
 def _carry_out(project: Project, onto: Commit | None, action: Mapping[str, Any], files: dict[str, str]) -> None:
-    """Change the files by one action; 400 if it does not fit them."""
+    """Change the files by an action; 400 if it does not fit the files."""
     name, path = action["action"], str(action["file_path"])
     if ".." in path.split("/"):
         raise refused(400, "Path cannot include directory traversal")
@@ -301,7 +301,7 @@ def _ancestors(project: Project, commit: Commit) -> Iterator[Commit]:
 
 
 def _commits_of(project: Project, commit: Commit, path: str) -> Iterator[Commit]:
-    """Yield those commits, from this one back, that changed a file, or files in a folder."""
+    """Yield the commits that changed a file, or files in a folder: from the given commit back."""
     following: Commit | None = None
     for ancestor in [*_ancestors(project, commit), None]:
         if following is not None and _below(following, path) != (_below(ancestor, path) if ancestor else {}):
@@ -386,7 +386,7 @@ def show_commit(call: Call, project: Project, commit: Commit) -> dict[str, Any]:
 
 
 def stats_of(project: Project, commit: Commit) -> dict[str, Any]:
-    """Return lines added and deleted, as many as the files have more or less."""
+    """Return the numbers of added and deleted lines: the difference in length of each file."""
     parent = commit_at(project, commit.parent) if commit.parent else None
     before = parent.files if parent else {}
     added = deleted = 0

@@ -1,6 +1,6 @@
-"""SCIM identities of a group (spec section 4.12): listed, renamed and unlinked by its owners; nothing here creates one.
+"""SCIM identities of a group (spec section 4.12): listed, renamed and unlinked by its owners; no endpoint creates any.
 
-They are looked up without regard to case, and the list has no pages.
+Identities are looked up without regard to case, and the list has no pages.
 """
 
 from typing import Annotated, Any
@@ -25,18 +25,18 @@ class IdentityRecord(StoredItem):
 
 class _Identities(RouteCollection[IdentityRecord]):
     def key(self, call: Call) -> str:
-        """The external UID."""
+        """Return the external UID."""
         return call.parts[self.part].lower()
 
     def find(self, call: Call, owner: Group, key: str) -> IdentityRecord:
-        """The identity of that UID; else 404."""
+        """Return the identity of that UID; else 404."""
         for item in self.items(call, owner):
             if item.extern_uid.lower() == key:
                 return item
         raise refused(404, "404 Identity Not Found")
 
     def check(self, call: Call, owner: Group, wanted: IdentityRecord, before: IdentityRecord | None) -> None:
-        """An external UID is not blank, and unique in the group."""
+        """Refuse an external UID that is blank, or taken in the group."""
         if not wanted.extern_uid.strip():
             raise refused(400, "Extern uid can't be blank")
         taken = {item.extern_uid.lower() for item in self.items(call, owner) if item is not before}
@@ -44,7 +44,7 @@ class _Identities(RouteCollection[IdentityRecord]):
             raise refused(400, "Extern uid has already been taken")
 
     def show(self, call: Call, owner: Group, item: IdentityRecord) -> dict[str, Any]:
-        """The record (spec section 2)."""
+        """Return the record (spec section 2)."""
         return {"extern_uid": item.extern_uid, "user_id": item.user_id, "active": item.active}
 
 

@@ -1,8 +1,8 @@
 """Service accounts of the instance (spec section 4.5): administrators list and create them.
 
-The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are,
-see `users`. Production shows the address in the list too, says more about usernames that cannot be, and deletes by a
-job, which here has run after the next list.
+The spec does not say how accounts are changed and deleted: by `PATCH`, which drops blank values, and like users, see
+`users`. Production shows the address in the list too, has more errors about usernames, and deletes by a job, which here
+has run after the next list.
 """
 
 import re
@@ -28,7 +28,7 @@ _MALFORMED = (
 
 
 class Account(StoredItem):
-    """One account; `unconfirmed_email` is an address that waits for its confirmation."""
+    """An account; `unconfirmed_email` is an address that waits for its confirmation."""
 
     counted_with = User
 
@@ -39,41 +39,41 @@ class Account(StoredItem):
     fading: bool = False
 
     def complete(self) -> None:
-        """Have the name and the address that the service makes up."""
+        """Add the name and the address that the service makes up."""
         self.username = self.username or f"service_account_{self.id:032x}"
         self.email = self.email or f"service_account_{self.id:032x}@noreply.example.com"
 
 
 class _Accounts(RouteCollection[Account]):
     def list_items(self, call: Call) -> Answer:
-        """Let the job run that deletes accounts."""
+        """Answer with the accounts, after the job that deletes accounts."""
         answer, owner = super().list_items(call), call.state.instance
         self.section.put(owner, [item for item in self.section.of(owner) if not item.fading])
         return answer
 
     def make(self, call: Call, owner: Instance, sent: dict[str, Any]) -> Account:
-        """Blank values count as none."""
+        """Return a new account; blank values count as no values."""
         return super().make(call, owner, {name: value for name, value in sent.items() if value})
 
     def find(self, call: Call, owner: Instance, key: Any) -> Account:
-        """Refuse other users with 400."""
+        """Return the account; refuse other users with 400."""
         if key in call.state.users:
             raise refused(400, "400 Bad request - User is not a service account")
         return super().find(call, owner, key)
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """Blank values are dropped."""
+        """Return the attributes of a change, without blank values."""
         return {name: value for name, value in super().read_changes(call).items() if value}
 
     def remove(self, call: Call, owner: Instance, item: Account) -> None:
-        """Leave the account to the job in production."""
+        """Remove the account; in production, leave that to the job."""
         if call.state.deployed:
             item.fading = call.changed = True
         else:
             super().remove(call, owner, item)
 
     def check(self, call: Call, owner: Instance, wanted: Account, before: Account | None) -> None:
-        """Usernames and addresses are unique among all users, without regard to case; usernames among groups too."""
+        """Refuse a username or an address of another user, whatever its case, and a username of a group."""
         others: list[Account] = [account for account in self.section.of(owner) if account is not before]
         users = list(call.state.users_by_name.values())
         reasons = []
@@ -96,7 +96,7 @@ class _Accounts(RouteCollection[Account]):
         return _MALFORMED if deployed and username and not _USERNAME.fullmatch(username) else ()
 
     def show(self, call: Call, owner: Instance, item: Account) -> dict[str, Any]:
-        """The record (spec section 2): the address is only in the answer to a creation."""
+        """Return the record (spec section 2): the address is only in the answer to a creation."""
         record = {"id": item.id, "username": item.username, "name": item.name}
         if call.state.deployed:
             waiting = {"unconfirmed_email": item.unconfirmed_email} if item.unconfirmed_email else {}

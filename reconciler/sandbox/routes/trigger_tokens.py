@@ -1,7 +1,7 @@
-"""Pipeline trigger tokens (spec section 4.8): their value is shown in full to their owner only; and running a pipeline.
+"""Pipeline trigger tokens (spec section 4.8), whose whole value only their owner sees; and running a pipeline.
 
-Expired ones are as if they were gone. Differences: production shows administrators every value, knows `expires_at`,
-takes null for a description, and a `PUT` without one takes the description away.
+An expired token does not exist. Differences: production shows administrators every value, knows `expires_at`, takes
+null for a description, and a `PUT` without a description removes it.
 """
 
 import json
@@ -23,7 +23,7 @@ LONGEST = timedelta(days=365)
 
 
 class Trigger(DatedItem):
-    """One token; `owner` is None if that user was deleted."""
+    """A token; `owner` is None if that user was deleted."""
 
     token: str = ""
     description: str | None = None
@@ -59,7 +59,7 @@ class _Triggers(RouteCollection[Trigger]):
         return [trigger for trigger in self.section.of(owner) if trigger.expires_at is None or trigger.expires_at > now]
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Trigger:
-        """Return a new token. Its expiry must be within a year; an expired token is created, and gone."""
+        """Return a new token. Its expiry must be within a year; an expired token is created, and does not exist."""
         latest = (call.state.now + LONGEST).date().isoformat()
         if (sent.get("expires_at") or "")[:10] >= latest:
             raise _too_late(latest)
@@ -98,9 +98,9 @@ VARIABLES_FROM = {"developer": DEVELOPER, "maintainer": MAINTAINER, "owner": OWN
 
 
 def trigger_pipeline(call: Call) -> Answer:
-    """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong one gives 404.
+    """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong token gives 404.
 
-    The ref may stand in the path, which wins over the body.
+    The ref may be in the path, which wins over the body.
     """
     if "ref" in call.parts:
         call.sent = {**call.sent, "ref": call.parts["ref"]}

@@ -24,7 +24,7 @@ def get_user(call: Call) -> Answer:
 
 
 def delete_user(call: Call) -> Answer:
-    """`DELETE /users/:user_id`, which is for service accounts too; 409 for the only owner of a group."""
+    """`DELETE /users/:user_id`, also of service accounts; 409 for the only owner of a group."""
     sent = read(call, boolean("hard_delete"))
     number = call.number("user_id")
     call.instance()
@@ -44,7 +44,7 @@ def delete_user(call: Call) -> Answer:
 
 
 def block_user(call: Call) -> Answer:
-    """`POST /users/:user_id/block`, and `unblock`: who is blocked stays a member, and is refused everywhere."""
+    """`POST /users/:user_id/block`, and `unblock`: a blocked user stays a member, and is refused everywhere."""
     number, blocked = call.number("user_id"), not call.route.path.endswith("/unblock")
     call.instance()
     user = user_of(call, number)
@@ -64,7 +64,7 @@ def user_of(call: Call, number: int, message: str = "404 User Not Found") -> Use
 
 
 def list_members(call: Call) -> Answer:
-    """`GET /groups/:id/members`, and for projects: by ID, with `all` the inherited ones and those of invited groups."""
+    """`GET /groups/:id/members`, and for projects: by ID; `all` adds inherited members and those of invited groups."""
     sent = read(call, text("query"), integers("user_ids"), *PAGE)
     place, state = call.visible_place(), call.state
     members = [
