@@ -474,7 +474,9 @@ def _check(finding: DoctorFinding) -> Check:
 def _checks(target_state: TargetState) -> Iterator[Check]:
     yield from map(_check, target_state.findings)
     for section in target_state.sections:
-        yield from _section_checks(section, is_explained=bool(target_state.findings))
+        if not target_state.explains(section):
+            yield _section_check(section)
+        yield from map(_check, section.findings)
 
 
 def _target_lines(target_states: Sequence[TargetState], style: Style) -> list[str]:
@@ -512,13 +514,10 @@ def _target_lines(target_states: Sequence[TargetState], style: Style) -> list[st
     return lines
 
 
-def _section_checks(section_state: SectionState, *, is_explained: bool) -> Iterator[Check]:
-    """Yield the check of a section, unless the findings of its target explain it, and its findings."""
+def _section_check(section_state: SectionState) -> Check:
     why = advised(section_state.said, section_state.remedy)
-    if not is_explained or why or section_state.read != "no":
-        permissions = f"read: {section_state.read}, write: {section_state.write}"
-        yield section_state.verdict, section_state.section, f"{permissions}: {why}" if why else permissions
-    yield from (_check(finding) for finding in section_state.findings)
+    permissions = f"read: {section_state.read}, write: {section_state.write}"
+    return section_state.verdict, section_state.section, f"{permissions}: {why}" if why else permissions
 
 
 def _titled(title: str, checks: Iterable[Check], style: Style) -> list[str]:

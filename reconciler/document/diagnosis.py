@@ -166,6 +166,10 @@ class TargetState:
         """The full path or the numeric ID; null for the instance and for the user behind the token."""
         return self.target.ref
 
+    def explains(self, section_state: SectionState) -> bool:
+        """Return whether the findings about the target say why a section was not read."""
+        return bool(self.findings) and section_state.read is Permission.NO and not section_state.said
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -237,7 +241,7 @@ class Diagnosis:
     @computed_field
     @property
     def counts(self) -> VerdictCounts:
-        """How many findings and sections have which verdict."""
+        """How many findings and sections have which verdict; none for sections that their target's findings explain."""
         numbers = Counter(str(verdict) for verdict in self._verdicts())
         return VerdictCounts(**{verdict.value: numbers[verdict] for verdict in Verdict})
 
@@ -253,4 +257,6 @@ class Diagnosis:
         findings += [finding for target in self.targets for finding in target.findings]
         findings += [finding for section in sections for finding in section.findings]
         yield from (finding.verdict for finding in findings)
-        yield from (section.verdict for section in sections)
+        yield from (
+            section.verdict for target in self.targets for section in target.sections if not target.explains(section)
+        )

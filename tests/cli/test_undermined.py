@@ -160,6 +160,41 @@ def test_validate_compares_the_rules_of_projects_with_those_of_their_group(cli_r
     assert (done.code, warnings) == (0, ACROSS_DOCUMENTS.splitlines())
 
 
+@pytest.mark.parametrize(
+    "of_group",
+    [
+        pytest.param([], id="before they are there"),
+        pytest.param([rule(8, "main", NOBODY), rule(9, "rel*", DEVELOPERS)], id="once they are there"),
+        pytest.param([rule(8, "main", NOBODY), rule(9, "old*", DEVELOPERS)], id="beside one that nobody declares"),
+    ],
+)
+def test_a_plan_compares_the_rules_of_projects_with_those_that_their_group_will_have(
+    cli_runner: CliRunner, of_group: Any
+) -> None:
+    """The rules of projects count that are made by hand too."""
+    by_hand = rule(3, "mai*", DEVELOPERS)
+    service(cli_runner, rule(1, "old1"), rule(2, "release/1"), by_hand, of_group=of_group)
+    cli_runner.write("manifests/group.yaml", GROUP_RULES)
+    cli_runner.project(
+        '{protected_branches: {main: {allowed_to_push: [developer]}, old1: {}, "release/1": {allowed_to_push: [maintainer]}}}'
+    )
+    old = "old1: only Maintainers may push, but `old*` (group acme, not declared) lets Developers"
+    assert undermined(cli_runner) == [
+        *([old] if "old*" in str(of_group) else []),
+        "release/1: only Maintainers may push, but `rel*` (group acme) lets Developers",
+        "mai*: `main` (group acme): nobody may push, but `mai*` (not declared) lets Developers",
+        "main: `main` (group acme): nobody may push, but `main` lets Developers",
+    ]
+
+
+def test_a_rule_of_the_group_that_the_plan_deletes_undermines_nothing(cli_runner: CliRunner) -> None:
+    service(cli_runner, rule(1, "main"), of_group=[rule(2, "m*", DEVELOPERS)])
+    cli_runner.project("{protected_branches: {main: {}}}")
+    assert undermined(cli_runner) == ["main: only Maintainers may push, but `m*` (a group above) lets Developers"]
+    cli_runner.write("manifests/group.yaml", GROUP_RULES[: GROUP_RULES.index("    main")] + '    "m*": null\n')
+    assert undermined(cli_runner) == []
+
+
 def test_nothing_is_said_of_rules_that_cannot_be_read(cli_runner: CliRunner) -> None:
     service(cli_runner)
     cli_runner.project('{protected_branches: {main: {allowed_to_push: []}, "ma*": {allowed_to_push: [developer]}}}')

@@ -471,9 +471,11 @@ def test_what_cannot_be_read_is_an_error_also_where_nothing_is_to_be_written(pat
 
 
 def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None:
-    patient.project("old/api", "milestones: {one: {}}")
+    """It is one error, however many sections are declared."""
+    patient.project("old/api", "milestones: {one: {}}, trigger_tokens: {}")
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
+    assert "\nDoctor: 1 error, 0 warnings, 0 unknown.\n" in done.out
     where = (
         "declared by its former path old/api (manifests/all.yaml:3); write the new path there (`accept` does), or add "
         "--follow-moved"
