@@ -88,7 +88,7 @@ def test_a_copied_command_does_what_the_page_shows(chromium: Browser, cli_runner
     _, *words = copied(chromium, ".verdict [data-copy]")
     assert cli_runner(" ".join(words), "--yes", "--report", "html=page.html").code == 0
     chromium.open(page)
-    assert chromium.texts(f"h1, {TITLES}") == ["The change is done", 'Deleted trigger token "legacy"']
+    assert chromium.texts(f"h1, {TITLES}") == ["The change is done, 1 tightening", 'Deleted trigger token "legacy"']
     assert chromium.run(LINKS) == [
         "https://gitlab.example.com/acme/api",
         "https://gitlab.example.com/acme/api/-/settings/ci_cd#js-pipeline-triggers",
