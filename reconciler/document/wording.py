@@ -136,8 +136,8 @@ def predicate(finding: Finding) -> tuple[str, str]:
     """
     address, phrase = address_of(finding), code_of(finding.code).phrase.format(field=finding.field)
     about = escaped(address.section) if address.name is None and phrase else object_label(address)
-    rest = finding.reason.removeprefix(phrase).removeprefix(":").strip()
-    return f"{about} {escaped(phrase)}".strip(), escaped(rest)
+    facts = finding.reason.removeprefix(phrase).removeprefix(":").strip()
+    return f"{about} {escaped(phrase)}".strip(), escaped(facts)
 
 
 def remark_text(remark: Finding) -> str:

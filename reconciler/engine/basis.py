@@ -82,13 +82,13 @@ def with_basis(planned: Planned, commit: str, *, whole: bool) -> tuple[Plan, Bas
             for section, part, called, record in _wanted(planned, target, plan, name, basis)
             if section.kind in plan.sections and (name, section.kind, part.name, record.id) not in changed
         ]
-        others = (
+        adoptions = (
             Finding(keep.address, "adopted", f"is adopted: it belongs to {keep.owner}")
             for keep in kept
             if keep.adopted and keep.owner
         )
         judged = _with_digest(planned, everything.get(plan.target, target), plan, name, listed.get(name, ()))
-        targets.append(judged.adding(*kept, *others))
+        targets.append(judged.adding(*kept, *adoptions))
     lines = (*planned.absences.deletions, *planned.absences.renames)
     absent = tuple(line.key for line in lines if line.key in changed)
     return Plan(tuple(targets)), replace(basis, absent=absent, missing=tuple(missing))
@@ -127,12 +127,12 @@ def _wanted(
     is_renamed = was_renamed(basis.seen, name, basis.path(name, plan))
     for section, part, declared_items, read in _collections_read(planned, target):
         records = {record.id: record for record in read.own}
-        left_alone = released_ids(section, part, planned.live)
+        released_now = released_ids(section, part, planned.live)
         place = target.target, section.kind, part.name
         exchanged = planned.live.recorded.get(place, NOTHING_RECORDED).exchanged
         target_ids = known_ids(section, part, planned.live)
         for called, ids in _live_ids(part, declared_items, read, target_ids, exchanged):
-            for number in ids - left_alone:
+            for number in ids - released_now:
                 key = (name, section.kind, part.name, number)
                 before = basis.seen.objects.get(key)
                 is_known = len(ids) == 1 or (before is not None and before.name == called)
@@ -212,8 +212,8 @@ def successions(planned: Planned) -> Iterator[str]:
     )
     if ends:
         first = f"{ends[0].astimezone(UTC):%Y-%m-%d %H:%M UTC}"
-        tells = "a run after {} deletes it" if len(ends) == 1 else "runs after {} delete them"
-        yield f"{counted(len(ends), 'rotated token')} beside a successor: {tells.format(first)}"
+        ending = "a run after {} deletes it" if len(ends) == 1 else "runs after {} delete them"
+        yield f"{counted(len(ends), 'rotated token')} beside a successor: {ending.format(first)}"
 
 
 def _collections_read(

@@ -296,9 +296,9 @@ def unknown(declared: Declared, inventory: Inventory, roster: Roster) -> frozens
     archived = {path.casefold() for path in declared.manifests.archived_left_out}
     shown = {target_name(place.level, number) for place, number in declared.discovery.ids.items()}
     shown |= {
-        target_name(level, there.id)
-        for (level, _), there in roster.answers.items()
-        if isinstance(there, ExistingTarget)
+        target_name(level, existing_target.id)
+        for (level, _), existing_target in roster.answers.items()
+        if isinstance(existing_target, ExistingTarget)
     }
     archived |= declared.manifests.index.perhaps_archived(
         line.path for line in inventory.targets.values() if line.target not in shown
@@ -330,8 +330,8 @@ def proof(run: Run, declared: Declared, inventory: Inventory, key_of: InventoryK
 
     @cache
     def was_called(name: str, former: Target) -> bool:
-        others = {line.target for line in inventory.targets.values() if line.path.casefold() == former.identity[1]}
-        if others != {name} or owners.get(former.identity, name) != name:
+        holders = {line.target for line in inventory.targets.values() if line.path.casefold() == former.identity[1]}
+        if holders != {name} or owners.get(former.identity, name) != name:
             return False
         answer = answer_or_error(lambda: fetch_record(former, roster).id)
         # The path of a project that was renamed redirects; that of a group leads nowhere.

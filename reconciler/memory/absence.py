@@ -378,12 +378,12 @@ def withheld_remarks(deletion_count: int, last: LastApplied) -> list[str]:
     """Return the remarks about deletions by absence that the plan's own apply will refuse as stale."""
     if not last.obstacle or not (deletion_count or last.may_be_newer):
         return []
-    them = (
+    objects = (
         "what is no longer declared"
         if not deletion_count
         else f"{counted(deletion_count, 'object')} no longer declared"
     )
-    return [f"{WITHHELD}{them}: {last.obstacle}"]
+    return [f"{WITHHELD}{objects}: {last.obstacle}"]
 
 
 def reasons(kept_objects: Iterable[KeptObject]) -> list[str]:
@@ -414,13 +414,13 @@ def departures(
     """
     present = {target for target, *_ in (*declared_parts, *released)}
     gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
-    alone = dict[str, list[ObjectLine]]()
+    unmanaged_lines = dict[str, list[ObjectLine]]()
     single = dict[tuple[str, str, bool], list[ObjectLine]]()
     for key, line in inventory.objects.items():
         if key in single_objects:
             single.setdefault((line.section, line.part, single_objects[key]), []).append(line)
         elif (line.target, line.section) in released:
-            alone.setdefault(line.section, []).append(line)
+            unmanaged_lines.setdefault(line.section, []).append(line)
         elif line.target in present and line.key[:3] not in declared_parts:
             lost.setdefault((line.section, line.part), []).append(line)
         elif line.target not in present and line.target not in unknown:
@@ -430,7 +430,7 @@ def departures(
         *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items())),
         *(
             f"{section} of {_owners(lines)} is unmanaged; its {_objects(lines)}"
-            for section, lines in sorted(alone.items())
+            for section, lines in sorted(unmanaged_lines.items())
         ),
         *(_single(section, part, lines, stays=stays) for (section, part, stays), lines in sorted(single.items())),
     ]
@@ -512,26 +512,26 @@ def _declared(
 def _gone(lines: Sequence[ObjectLine]) -> Iterable[str]:
     levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
     for level in levels:
-        those = [line for line in lines if line.target.partition(" ")[0] == level]
-        targets = len({line.target for line in those})
-        verb, whose = ("is", "its") if targets == 1 else ("are", "their")
-        yield f"{counted(targets, level)} {verb} no longer declared; {whose} {_objects(those)}"
+        level_lines = [line for line in lines if line.target.partition(" ")[0] == level]
+        targets = len({line.target for line in level_lines})
+        verb, possessive = ("is", "its") if targets == 1 else ("are", "their")
+        yield f"{counted(targets, level)} {verb} no longer declared; {possessive} {_objects(level_lines)}"
 
 
 def _lost(section: str, part_name: str, lines: Sequence[ObjectLine]) -> str:
     name, remedy = (section, "{}") if part_name == section else (f"{section}.{part_name}", f"{{{part_name}: []}}")
-    them = "it" if len(lines) == 1 else "them"
+    pronoun = "it" if len(lines) == 1 else "them"
     return (
         f"{name} of {_owners(lines)} is no longer declared; its {_objects(lines)} "
-        f"(`{section}: {remedy}` deletes {them})"
+        f"(`{section}: {remedy}` deletes {pronoun})"
     )
 
 
 def _single(section: str, part_name: str, lines: Sequence[ObjectLine], *, stays: bool) -> str:
     """Return the line about single objects that documents leave alone; see `departures`."""
     name = section if part_name == section else f"{section}.{part_name}"
-    fate, them = ("is unmanaged, and stays", "it") if len(lines) == 1 else ("are unmanaged, and stay", "them")
-    until = f" as long as `unmanaged` names {them}" if stays else f"; the next apply forgets {them}"
+    fate, pronoun = ("is unmanaged, and stays", "it") if len(lines) == 1 else ("are unmanaged, and stay", "them")
+    until = f" as long as `unmanaged` names {pronoun}" if stays else f"; the next apply forgets {pronoun}"
     return f"{counted(len(lines), 'object')} in {name} of {_owners(lines)} {fate}{until}"
 
 

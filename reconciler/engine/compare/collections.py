@@ -52,11 +52,11 @@ def plan_collection(
     def canonical(name: Key) -> Key:
         return ids.get(name, at.part.identity(name))
 
-    left_alone = own_names | {canonical(name) for name in released}
+    released_names = own_names | {canonical(name) for name in released}
     present = {
         name: resource
         for name, resource in declared.items()
-        if resource is not None and name not in unresolved and canonical(name) not in left_alone
+        if resource is not None and name not in unresolved and canonical(name) not in released_names
     }
     exchanges = tuple(circles(former_names(present, at.part.identity))) if at.part.names.exchangeable else ()
     known = _known(at, present, live, exchanges)
@@ -71,7 +71,7 @@ def plan_collection(
     if at.recorded.unproved:
         matches = _without_unproved(at, matches)
     # Of what the target's document leaves alone, nothing is planned or said.
-    matches = matches.less(r for r in matches.unmatched if not left_alone.isdisjoint(map(canonical, r.names)))
+    matches = matches.less(r for r in matches.unmatched if not released_names.isdisjoint(map(canonical, r.names)))
     if at.takes_fewer:
         matches = replace(matches, missing={})
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
@@ -199,13 +199,13 @@ def plan_matches(
     at = replace(at, siblings=replace(at.siblings, created=created))
     updates = _plan_pairs(at, matches.pairs)
     taken_along = {at.part.identity(step.address.name or "") for step in updates if isinstance(step, Update)}
-    left = {name: record for name, record in covers.items() if name not in wanting | taken_along}
+    remaining_covers = {name: record for name, record in covers.items() if name not in wanting | taken_along}
     return [
         *(_with_other_name(at, step, kept_names, live) for step in creations),
         *updates,
         *_plan_conflicts(at, matches),
         *_plan_unmatched(at, matches),
-        *(step for name, record in left.items() for step in _plan_uncovering(at, name, record)),
+        *(step for name, record in remaining_covers.items() for step in _plan_uncovering(at, name, record)),
     ]
 
 
@@ -218,9 +218,9 @@ def _covers(part: Collection, matches: Matches) -> dict[Key, LiveRecord]:
 
 def _plan_uncovering(at: DeclaredPart[Collection], name: Key, record: LiveRecord) -> list[Step]:
     """Plan the deletion of a cover that no other change deletes: its object was replaced, or is not declared."""
-    left = Note("loss", f'left by a run that ended while it replaced "{name}"')
+    loss = Note("loss", f'left by a run that ended while it replaced "{name}"')
     return [
-        replace(step, notes=(left, *(note for note in step.notes if note.code != "loss")))
+        replace(step, notes=(loss, *(note for note in step.notes if note.code != "loss")))
         if isinstance(step, Delete)
         else step
         for step in plan_deletion(at, record)

@@ -331,8 +331,8 @@ def _ambiguity(
 def too_many_objects(namesakes: Sequence[LiveRecord], name: str = "this name") -> str:
     """Return the reason that several objects have a name, with the IDs of those that belong to other users."""
     strangers = [record for record in namesakes if not record.ours]
-    whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
-    others = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(namesakes) else ""
+    ownership = "belongs to another user" if len(strangers) == 1 else "belong to other users"
+    others = f"; {_ids(strangers)} {ownership}" if 0 < len(strangers) < len(namesakes) else ""
     return f"{len(namesakes)} objects have {name} ({_ids(namesakes)}); expected one{others}"
 
 

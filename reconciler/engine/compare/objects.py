@@ -485,8 +485,8 @@ def _exclusive_writers(
         named = [("role", entry) if isinstance(entry, str) else entry.identity for entry in entries]
         listed = [(*identity, field_ids.numbers.get(identity, 0)) for identity in named]
     users = {called: number for who, called, number in listed if who == "user"}
-    others = [called for who, called, _ in listed if who != "user"]
-    return _ExclusiveWriters(users, bool(others)) if listed and set(others) <= {"admin"} else None
+    other_subjects = [called for who, called, _ in listed if who != "user"]
+    return _ExclusiveWriters(users, bool(other_subjects)) if listed and set(other_subjects) <= {"admin"} else None
 
 
 def _write_barrier(
@@ -513,8 +513,8 @@ def _write_barrier(
         return f"{field} names administrators, and this token does not belong to one: the service may refuse it" * bool(
             me.unfit
         )
-    those = ", ".join(sorted(map(str, writers.users)))
-    reason = f"only {those} may change this rule, by {field}: not even an owner or an administrator"
+    usernames = ", ".join(sorted(map(str, writers.users)))
+    reason = f"only {usernames} may change this rule, by {field}: not even an owner or an administrator"
     remedy = "use their token, or let them add you; make those who have left Maintainer again, or nobody can"
     return at.problem(name, reason, remedy)
 
