@@ -66,32 +66,39 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Trace that all modules are imported: tests that are not traced may be the first that need one."""
-    if session.config.getoption("dist", "no") == "no":  # it runs tests itself
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Trace that modules are imported, whichever test is the first that needs one."""
+    if session.config.getoption("dist", "no") == "no":  # this process runs tests itself
         for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
     session.config.stash[COVERAGE] = Tracers.now()
     with NONE.tracing():
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop() -> Generator[None, object, object]:
-    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
-    with NONE.tracing():
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Trace what a test needs, unless others cover its lines."""
+    with tracers_of(item).tracing():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Trace a test, without its fixtures and the sandbox that all tests share, unless others cover its lines."""
-    if pyfuncitem.get_closest_marker("untraced"):
+    """Trace a test, unless others cover its lines."""
+    with tracers_of(pyfuncitem).tracing():
         return (yield)
-    with pyfuncitem.config.stash[COVERAGE].tracing():
-        return (yield)
+
+
+def tracers_of(item: pytest.Item) -> Tracers:
+    """Return what traces a test."""
+    return NONE if item.get_closest_marker("untraced") else item.config.stash[COVERAGE]
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +122,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and not {"chromium", "release"}.isdisjoint(item.fixturenames):
             item.add_marker("untraced")
+    # What is done once per process, such as what is cached, is traced if a test that is traced is the first to need it.
+    items.sort(key=lambda item: item.get_closest_marker("untraced") is not None)
 
 
 def pytest_collection_finish() -> None:
@@ -133,8 +142,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[Sandbox]:
-    """The sandbox of this process."""
-    with running({}, routes=ROUTES) as sandbox:
+    """The sandbox of this process, which is not traced."""
+    with ExitStack() as stack:
+        with NONE.tracing():
+            sandbox = stack.enter_context(running({}, routes=ROUTES))
         yield sandbox
 
 
