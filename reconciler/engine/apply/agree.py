@@ -99,8 +99,7 @@ def as_declared(
 
 def _exchanged(part: Part, items: Mapping[Key, Resource | None], changes: Iterable[Change]) -> Mapping[Key, int]:
     """Return the IDs of the objects that exchange names, by identity of their new names: no name shows what is done."""
-    if isinstance(part, Singleton):
-        return {}
+    assert isinstance(part, Collection)  # noqa: S101 - only collections have objects
     names = {name for circle in circles(former_names(items, part.identity)) for name in circle}
     updates = (change for change in changes if isinstance(change, Update) and change.address.part == part.name)
     ids = {part.identity(change.address.name or ""): change.read.id for change in updates}
