@@ -1,20 +1,13 @@
 """Fixtures: one sandbox for a whole test process, given a new state for each test."""
 
 import gc
-import importlib
 import os
-import pkgutil
 import signal
-import sys
-import threading
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-import reconciler
 from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
 from tests.cli_runner import CliRunner, Ended
@@ -29,76 +22,10 @@ OBJECTS_PER_COLLECTION = 20_000
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-class Tracers(NamedTuple):
-    """What traces a thread, and the threads that it begins: for coverage, if that is measured."""
-
-    own: Any
-    begun: Any
-
-    @classmethod
-    def now(cls) -> "Tracers":
-        """Those that trace now."""
-        return cls(sys.gettrace(), threading.gettrace())
-
-    @contextmanager
-    def tracing(self) -> Iterator[None]:
-        """Have these trace what runs within."""
-        before = Tracers.now()
-        self._begin()
-        try:
-            yield
-        finally:
-            before._begin()
-
-    def _begin(self) -> None:
-        sys.settrace(self.own)
-        threading.settrace(self.begun)
-
-
-NONE = Tracers(None, None)
-COVERAGE = pytest.StashKey[Tracers]()
-"""Those of coverage."""
-
-
 def pytest_configure() -> None:
     """Handle Ctrl-C, which a shell disables for background jobs; processes that tests start would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Trace that modules are imported, whichever test is the first that needs one."""
-    if session.config.getoption("dist", "no") == "no":  # this process runs tests itself
-        for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Trace nothing between tests, and nothing in the process that distributes them: it takes twice as long."""
-    session.config.stash[COVERAGE] = Tracers.now()
-    with NONE.tracing():
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Trace what a test needs, unless others cover its lines."""
-    with tracers_of(item).tracing():
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Trace a test, unless others cover its lines."""
-    with tracers_of(pyfuncitem).tracing():
-        return (yield)
-
-
-def tracers_of(item: pytest.Item) -> Tracers:
-    """Return what traces a test."""
-    return NONE if item.get_closest_marker("untraced") else item.config.stash[COVERAGE]
 
 
 @pytest.fixture(autouse=True)
@@ -122,8 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and not {"chromium", "release"}.isdisjoint(item.fixturenames):
             item.add_marker("untraced")
-    # What is done once per process, such as what is cached, is traced if a test that is traced is the first to need it.
-    items.sort(key=lambda item: item.get_closest_marker("untraced") is not None)
 
 
 def pytest_collection_finish() -> None:
@@ -142,19 +67,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[Sandbox]:
-    """The sandbox of this process, which is not traced."""
-    with ExitStack() as stack:
-        with NONE.tracing():
-            sandbox = stack.enter_context(running({}, routes=ROUTES))
-        yield sandbox
-
-
-@pytest.fixture(scope="session")
-def traced_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
-    """The other one of this process, which is traced."""
-    with ExitStack() as stack:
-        with pytestconfig.stash[COVERAGE].tracing():
-            sandbox = stack.enter_context(running({}, routes=ROUTES))
+    """The sandbox of this process."""
+    with running({}, routes=ROUTES) as sandbox:
         yield sandbox
 
 
@@ -172,15 +86,12 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """The sandbox, empty, without faults, latency, and limits."""
-    traced = request.node.get_closest_marker("sandbox_traced") and not request.node.get_closest_marker("untraced")
-    sandbox: Sandbox = request.getfixturevalue("traced_sandbox" if traced else "shared_sandbox")
-    sandbox.replace_state({})
-    sandbox.set_latency(0)
-    sandbox.set_workers(None)
-    sandbox.set_rate_limit(None)
-    return sandbox
+def sandbox(shared_sandbox: Sandbox) -> Sandbox:
+    """The sandbox, empty, without faults and without latency."""
+    shared_sandbox.replace_state({})
+    shared_sandbox.set_latency(0)
+    shared_sandbox.set_workers(None)
+    return shared_sandbox
 
 
 @pytest.fixture

@@ -87,7 +87,6 @@ def test_two_values_are_compared_both_ways(direction: Direction, this: Any, that
     assert there_and_back == (strictness, MIRRORED[strictness])
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("section", "field", "this", "that", "strictness"),
     [

@@ -204,7 +204,6 @@ not accepted: project acme/lib: milestone "m1": declared at manifests/lib.yaml.j
     assert (cli_runner.folder / "manifests/locked.yaml").read_text() == changed
 
 
-@pytest.mark.untraced
 def test_what_is_not_accepted_is_not_counted(cli_runner: CliRunner) -> None:
     cli_runner.service(builds_enabled=False)
     cli_runner.project("{trigger_tokens: {deploy: {}, release: {}}, milestones: {m: {}}}")
@@ -425,7 +424,6 @@ spec: {approval_settings: {retain_approvals_on_push: true}}
 """
 
 
-@pytest.mark.untraced
 def test_projects_without_a_section_agree_to_it_and_excepted_ones_do_not(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"][0] |= {"builds_enabled": False}

@@ -26,7 +26,7 @@ HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nsp
 DECLARED = '{milestones: {"1": {due_date: 2026-12-31}}}'
 
 
-@pytest.fixture(autouse=True, params=["spec", pytest.param("deployed", marks=pytest.mark.untraced)])
+@pytest.fixture(autouse=True, params=["spec", "deployed"])
 def _drifted(cli_runner: CliRunner, request: pytest.FixtureRequest) -> None:
     """A checkout whose manifests are on the default branch of `acme/web`, and a due date that somebody moved."""
     repository(cli_runner.folder)

@@ -92,7 +92,6 @@ def test_the_new_path_is_written_wherever_documents_have_the_former_one(cli_runn
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("target", ["", "--target acme/gateway", "--target acme/api"])
 def test_the_project_may_be_one_that_a_set_discovers(cli_runner: CliRunner, target: str) -> None:
     serve(cli_runner, path="acme/gateway", renamed_from=["acme/api"])
@@ -170,7 +169,6 @@ def test_another_project_of_a_list_that_has_moved_too_keeps_its_former_path(cli_
     }
 
 
-@pytest.mark.untraced
 def test_a_former_path_in_a_template_is_told(cli_runner: CliRunner) -> None:
     cli_runner.write("manifests/own.yaml", OWN)
     cli_runner.write("manifests/sets.yaml.j2", SETS)

@@ -181,7 +181,6 @@ def sentences(value: Any) -> list[str]:
     return []
 
 
-@pytest.mark.sandbox_traced
 @pytest.mark.parametrize("name", [pytest.param(each, marks=() if each in TRACED else UNTRACED) for each in NAMES])
 def test_the_sandbox_answers_as_the_service_does_and_lacks_few_keys(name: str, sandbox: Sandbox) -> None:
     replayed = Replayed(sandbox, name)

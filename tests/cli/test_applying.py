@@ -200,7 +200,6 @@ def test_what_cannot_be_read_again_is_refused(cli_runner: CliRunner) -> None:
     assert "stale: cannot be read again: GET projects/acme%2Fapi/triggers: 403 Forbidden" in done.out
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -225,7 +224,6 @@ def test_an_age_that_is_none_is_a_wrong_command_line(cli_runner: CliRunner, age:
     assert f"--max-age: a duration is a number followed by d, h, m or s, such as 24h; not {age}" in done.err
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("option", ["--max-age", "--max-wait", "--grace"])
 def test_a_duration_beyond_all_dates_is_a_wrong_command_line(cli_runner: CliRunner, option: str) -> None:
     cli_runner("plan --out plan.json")

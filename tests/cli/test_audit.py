@@ -104,7 +104,6 @@ def test_lines_that_no_commit_has_are_by_nobody(cli_runner: CliRunner) -> None:
     assert (outside, unknown, edited) == (["", ""], ["", ""], ["", "Ada"])
 
 
-@pytest.mark.untraced
 def test_a_long_table_is_cut_on_the_page_alone(cli_runner: CliRunner) -> None:
     cli_runner.service(trigger_tokens=[{"id": n, "description": f"t{n}", "owner": "bob"} for n in range(1, 121)])
     cli_runner.project("{trigger_tokens: {}}")

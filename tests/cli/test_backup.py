@@ -88,7 +88,6 @@ def test_the_archive_of_a_group_is_a_file_of_our_own(cli_runner: CliRunner, dial
     assert sorted(path.name for path in Path().glob("*")) == ["acme", "backups"]
 
 
-@pytest.mark.sandbox_traced
 def test_an_export_that_takes_a_while_is_looked_for_once_a_minute(cli_runner: CliRunner) -> None:
     given(cli_runner, looks=2, downloads_per_minute=0)
     with client(cli_runner) as service:

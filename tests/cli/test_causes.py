@@ -290,7 +290,6 @@ def powerless(state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[di
     return tokens
 
 
-@pytest.mark.sandbox_traced
 @pytest.mark.usefixtures("powerless")
 def test_an_administrator_without_admin_mode_is_one_cause_in_every_command(
     cli_runner: CliRunner, state: dict[str, Any]

@@ -92,7 +92,6 @@ def test_an_archive_lies_in_the_checkout(job: CliRunner) -> None:
         assert f"{path} lies outside of the checkout: a CI job reads nothing there" in job("validate").out
 
 
-@pytest.mark.untraced
 def test_the_job_s_script_may_name_files_outside_of_the_checkout(
     job: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,6 @@ def test_an_apply_whose_import_goes_on_is_done_in_part(cli_runner: CliRunner) ->
     assert cli_runner("apply --yes --wait soon").code == 64
 
 
-@pytest.mark.untraced
 def test_what_an_import_left_out_is_in_every_report(cli_runner: CliRunner) -> None:
     with_imports(cli_runner, left_out={"issue": 2})
     done = cli_runner("apply --yes --report json=report.json --report html=report.html --report markdown=report.md")

@@ -197,7 +197,6 @@ def test_every_format_shows_what_is_excepted(prepared: CliRunner) -> None:
     assert prepared("plan --format codequality").out == "[]\n"
 
 
-@pytest.mark.untraced
 def test_something_that_cannot_be_planned_may_be_excepted_too(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"id": 1, "title": "twice"}, {"id": 2, "title": "twice"}])
     spec = "{milestones: {twice: {}}, job_token_scope: {projects: [acme/gone]}}"

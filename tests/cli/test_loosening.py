@@ -98,7 +98,6 @@ def loosening(cli_runner: CliRunner) -> CliRunner:
     return cli_runner
 
 
-@pytest.mark.untraced
 def test_what_loosens_comes_first_under_its_heading(loosening: CliRunner) -> None:
     done = loosening("plan --out plan.json --report markdown=plan.md --report html=plan.html --report fleet=fleet.html")
     assert (done.code, done.out) == (0, TEXT)

@@ -174,7 +174,6 @@ def test_a_project_that_a_set_lists_is_told_at_its_line_in_the_list(cli_runner: 
     )
 
 
-@pytest.mark.untraced
 def test_a_project_that_a_set_lists_is_followed(cli_runner: CliRunner) -> None:
     (cli_runner.folder / "manifests/project.yaml").unlink()
     cli_runner.write("manifests/set.yaml", LISTED)
@@ -237,7 +236,6 @@ def test_exceptions_of_a_project_that_has_moved_are_not_told(cli_runner: CliRunn
 LIB = 'project acme/lib\n  + milestone "v1"     manifests/set.yaml:5\n'
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("changes", [{"path": "partners/gateway"}, {"archived": True}], ids=["gone", "archived"])
 def test_a_document_with_only_exceptions_for_a_project_that_its_group_does_not_list(
     cli_runner: CliRunner, changes: dict[str, Any]
@@ -258,7 +256,6 @@ def test_a_document_with_only_exceptions_for_a_project_that_its_group_does_not_l
     assert (known.code, known.err) == (0, told)
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("path", ["acme/gateway", "acme/tools/api"])
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_document_with_only_exceptions_for_a_project_that_has_moved(
@@ -346,7 +343,6 @@ spec:
 DEVIATES = "{milestones: {'{name} 1': {state: active}}}"
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("target", ["", "--target acme/api", "--target acme/gateway", "--section milestones"])
 @pytest.mark.parametrize("command", ["plan", "drift"])
 def test_whatever_selects_it_it_is_one_problem(cli_runner: CliRunner, command: str, target: str) -> None:
@@ -363,7 +359,6 @@ def test_whatever_selects_it_it_is_one_problem(cli_runner: CliRunner, command: s
     assert cli_runner(f"{command} --exclude acme/api").code == 0
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("target", ["", "--target acme/api", "--target acme/gateway"])
 def test_it_is_followed_with_all_that_its_sets_and_its_document_declare(cli_runner: CliRunner, target: str) -> None:
     cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])
@@ -376,7 +371,6 @@ def test_it_is_followed_with_all_that_its_sets_and_its_document_declare(cli_runn
     assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_shard_that_plans_it_by_its_set_knows_its_document(cli_runner: CliRunner, number: int) -> None:
     cli_runner.service(path="acme/gateway", renamed_from=["acme/api"])

@@ -218,7 +218,6 @@ def test_files_that_cannot_be_read_or_written_are_named(cli_runner: CliRunner) -
     assert "nonsense" in cli_runner("plan --report nonsense=file").err
 
 
-@pytest.mark.untraced
 def test_a_run_can_be_narrowed(cli_runner: CliRunner) -> None:
     cli_runner.write(
         "manifests/lib.yaml",

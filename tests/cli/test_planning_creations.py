@@ -524,7 +524,6 @@ def test_what_is_gone_before_a_retry_is_not_said_to_be_created_by_nobody(cli_run
     ]
 
 
-@pytest.mark.untraced
 def test_a_canary_takes_along_what_is_created_for_its_sake(cli_runner: CliRunner, dialect: str) -> None:
     service(cli_runner, dialect)
     write(

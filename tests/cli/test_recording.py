@@ -204,7 +204,6 @@ def test_a_target_of_which_only_the_path_is_known_is_asked_for_its_number_once(u
     assert "/api/v4/projects/acme%2Fapi" not in [each["target"] for each in user.run.sandbox.log()]
 
 
-@pytest.mark.untraced
 def test_what_nothing_verifies_is_recorded_though_the_list_was_read_before(user: User) -> None:
     user.run.project("{trigger_tokens: {nightly: {}}}")
     user.git.commit()

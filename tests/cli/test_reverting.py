@@ -134,7 +134,6 @@ def test_what_others_changed_since_stays_and_is_a_problem(cli_runner: CliRunner)
     assert planned.out == CHANGED_SINCE
 
 
-@pytest.mark.untraced
 def test_only_some_of_it_is_reverted(cli_runner: CliRunner) -> None:
     planned = cli_runner("revert applied.json --section milestones")
     assert planned.out.splitlines()[-1].startswith("Way back: 1 to create, 1 to update, 1 to delete")
@@ -155,7 +154,6 @@ def test_what_cannot_be_reverted_is_refused(cli_runner: CliRunner, line: str, co
     assert (done.code, done.out, done.err) == (code, "", f"reconciler: {error}\n")
 
 
-@pytest.mark.untraced
 def test_a_way_back_that_is_refused_is_shown(cli_runner: CliRunner) -> None:
     done = cli_runner("revert applied.json --yes")
     refused = "it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD"
@@ -203,7 +201,6 @@ def test_a_project_that_has_moved_is_not_written_to(cli_runner: CliRunner) -> No
     assert cli_runner("revert applied.json --section milestones --follow-moved").code == 0
 
 
-@pytest.mark.untraced
 def test_a_report_that_was_edited_is_refused(cli_runner: CliRunner) -> None:
     content = json.loads(Path("applied.json").read_text())
     content["targets"][0] |= {"target": "instance", "level": "instance", "ref": None}

@@ -50,7 +50,6 @@ def _manifests(cli_runner: CliRunner) -> None:
         cli_runner.project("{milestones: {a: {}}}", f"acme/{name}", f"manifests/{name}.yaml")
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("line", "number"),
     [

@@ -35,7 +35,6 @@ def apply(cli_runner: CliRunner, options: str) -> Ended:
     return done
 
 
-@pytest.mark.untraced
 def test_a_pipeline_is_started_once_after_changes_that_are_all_done(cli_runner: CliRunner) -> None:
     inputs = "--trigger-input stage=production --trigger-input note=a=b"
     done = apply(cli_runner, f"{PLACE} {inputs} --report text=r.txt --report json=reports/r.json")
@@ -58,7 +57,6 @@ def test_a_pipeline_is_started_once_after_changes_that_are_all_done(cli_runner: 
     assert started(cli_runner) == [({"ref": "main", "token": "[REDACTED]"}, 201)]
 
 
-@pytest.mark.sandbox_traced
 def test_where_nobody_may_set_variables_it_is_started_without(cli_runner: CliRunner) -> None:
     state = cli_runner.sandbox.state()
     for project in state["projects"]:

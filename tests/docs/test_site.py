@@ -27,7 +27,6 @@ from tests.docs.pages import PAGES, ROOT
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.untraced
 def test_what_comes_from_the_code_is_up_to_date_and_explains_every_key_and_option() -> None:
     current = generated()
     assert {file: file.read_text(encoding="utf-8") for file in current} == current, "run: python -m docs"

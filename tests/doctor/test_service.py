@@ -139,7 +139,6 @@ def test_bots_have_tokens_too(patient: Patient, username: str, said: str) -> Non
     assert done.out.splitlines()[4] == f'  ok       token                                     {said} "ci" of {username}'
 
 
-@pytest.mark.sandbox_traced
 def test_administrators_are_told_as_such(patient: Patient) -> None:
     patient.state["users"][1]["admin"] = True
     done = patient.examine()

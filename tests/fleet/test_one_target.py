@@ -205,7 +205,6 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("follow", ["", "--follow-moved"])
 def test_two_former_paths_in_two_documents_are_each_to_be_corrected(cli_runner: CliRunner, follow: str) -> None:
     cli_runner.service(renamed_from=["acme/old", "acme/older"])

@@ -26,7 +26,7 @@ spec:
 PROJECTS = ("acme/api", "acme/lib", "acme/web")
 
 
-@pytest.mark.parametrize("dialect", ["deployed", pytest.param("spec", marks=pytest.mark.untraced)])
+@pytest.mark.parametrize("dialect", ["deployed", "spec"])
 def test_a_rename_in_a_profile_is_said_once_with_the_line_to_write(
     cli_runner: CliRunner, git: Repository, dialect: str
 ) -> None:

@@ -190,7 +190,6 @@ def test_in_order_the_exit_code_is_0_and_without_a_round_trip_nothing_is_said(cl
     assert audits(cli_runner) == ["projects/acme%2Flib/audit_events?per_page=100"]
 
 
-@pytest.mark.untraced
 def test_what_is_older_is_not_told_and_what_cannot_be_read_is_one_line(cli_runner: CliRunner) -> None:
     in_order(cli_runner)
     round_trips(cli_runner)
@@ -224,7 +223,6 @@ def test_what_still_differs_was_not_put_back(cli_runner: CliRunner) -> None:
     assert 'acme/lib"            removed' not in out
 
 
-@pytest.mark.sandbox_traced
 def test_an_edition_without_events_is_told_once_for_all_targets(cli_runner: CliRunner) -> None:
     fleet(cli_runner, "owner", version="18.9.0")
     project = "---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {job_token_scope: {}}\n"

@@ -150,7 +150,6 @@ def test_a_changed_set_touches_the_projects_it_is_about(cli_runner: CliRunner, g
     assert (done.out, done.err) == ("Nothing to do in the 1 target looked at. 2 requests were made to plan.\n", "")
 
 
-@pytest.mark.untraced
 def test_groups_of_then_that_cannot_be_listed_leave_nobody_out(cli_runner: CliRunner, git: Repository) -> None:
     """A project below such a group may have been in its set; one of a group that is gone was in none."""
     cli_runner.write("manifests/set.yaml", SET)
@@ -365,7 +364,6 @@ def test_what_depends_on_a_profile_that_was_not_valid_is_left_out_too(cli_runner
     ]
 
 
-@pytest.mark.untraced
 def test_sets_that_turn_out_to_have_disagreed_are_left_out(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "x"}])
     for name, state in (("one", "active"), ("two", "closed")):

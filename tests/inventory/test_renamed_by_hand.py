@@ -120,7 +120,6 @@ def one(user: Checkout, spec: str = "{milestones: {a: {}}}", title: str = "b") -
     return user
 
 
-@pytest.mark.untraced
 def test_accept_takes_the_new_name_over_and_the_object_stays_ours(user: Checkout) -> None:
     one(user, "{milestones: {a: {description: kept}}}")
     assert user.run("accept") == (0, ["manifests/project.yaml", "1 difference accepted; 1 file written."])
@@ -136,7 +135,6 @@ def test_accept_takes_the_new_name_over_and_the_object_stays_ours(user: Checkout
     assert (writes(user), user.live()) == ([], ["b"])
 
 
-@pytest.mark.untraced
 def test_of_an_item_of_a_set_accept_writes_the_new_name_for_that_project_alone(user: Checkout) -> None:
     user.write(
         "manifests/set.yaml",
@@ -154,7 +152,6 @@ def test_of_an_item_of_a_set_accept_writes_the_new_name_for_that_project_alone(u
     assert user.plan() == (0, [])
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("section", ["milestones: {a: {}}", "prune: [milestones], milestones: {a: {}}"])
 def test_without_proof_nothing_is_renamed_created_or_deleted(user: Checkout, section: str) -> None:
     user.declare(f"{{{section}}}")
@@ -176,7 +173,6 @@ def test_without_proof_nothing_is_renamed_created_or_deleted(user: Checkout, sec
     assert user.plan() == (0, [])
 
 
-@pytest.mark.untraced
 def test_a_name_that_is_live_or_declared_wins_over_an_id(user: Checkout) -> None:
     one(user)
     user.change(lambda project: project["milestones"].append({"title": "a"}))
@@ -186,7 +182,6 @@ def test_a_name_that_is_live_or_declared_wins_over_an_id(user: Checkout) -> None
     assert user.plan() == (0, ["project acme/api", '  + milestone "a"'])
 
 
-@pytest.mark.untraced
 def test_a_saved_plan_renames_only_what_the_inventory_still_lists(user: Checkout) -> None:
     one(user)
     assert user.plan("--quiet --out ../plan.json") == (0, [])
@@ -212,7 +207,6 @@ def test_of_several_objects_that_had_the_name_none_is_taken_for_the_renamed_one(
     assert user.plan() == (3, ["project acme/api", problem])
 
 
-@pytest.mark.untraced
 def test_names_that_move_on_by_one_are_freed_one_after_the_other_also_by_a_saved_plan(user: Checkout) -> None:
     user.declare('{milestones: {"1": {}, "2": {}, "3": {}}}')
     user.commit("first")

@@ -475,7 +475,6 @@ Plan: 3 to create, 2 to update, 2 loosening, 5 tightening, 1 unmanaged. 5 writes
 """
 
 
-@pytest.mark.untraced
 def test_a_rule_that_nobody_can_fulfil_is_told_since_the_service_approves_it_by_itself(cli_runner: CliRunner) -> None:
     """Nothing is asked for it: the list shows who can approve."""
     state = a_small_service("deployed")

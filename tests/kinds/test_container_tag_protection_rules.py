@@ -33,7 +33,6 @@ def put(engine: EngineDriver, *rules: object, **more: object) -> None:
         project_in(state).update({KIND.name: list(rules), **more})
 
 
-@pytest.mark.untraced
 def test_the_life_of_a_rule(engine: EngineDriver) -> None:
     created = f'"{PUSH}": "maintainer", "{DELETE}": "owner"}}'
     assert engine.step(wanted({"^v": BOTH, "^a": BOTH})) == [

@@ -338,7 +338,6 @@ def test_the_second_try_is_the_last_one(engine: EngineDriver) -> None:
     assert len(mains) == 2
 
 
-@pytest.mark.sandbox_traced
 def test_what_cannot_be_read_again_is_not_tried_again(engine: EngineDriver) -> None:
     service(engine, **just_added(1))
     plan = engine.plan(NEW_MEMBER[0])

@@ -126,7 +126,6 @@ def test_a_created_project_gets_its_keys_by_number(cli_runner: CliRunner) -> Non
     assert set(asked) == {f"/api/v4/projects/{number}/error_tracking/client_keys"}
 
 
-@pytest.mark.sandbox_traced
 def test_the_specification_knows_the_project_by_number_only(engine: EngineDriver, dialect: str) -> None:
     path = "projects/acme%2Fapi/error_tracking/client_keys"
     if dialect == "deployed":

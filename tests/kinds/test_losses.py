@@ -104,7 +104,6 @@ def planned(kind: Kind, part: Part, target: Target, declared: Any, answer: list[
     return [each for each in plan.changes if isinstance(each, Delete)]
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("name", LOST)
 def test_a_deletion_knows_what_is_lost(name: str) -> None:
     target, declared, answer, lost = LOST[name]

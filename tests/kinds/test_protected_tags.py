@@ -48,7 +48,6 @@ def post(name: str, *levels: int) -> str:
     return f"POST {RULES} {json.dumps(body)}"
 
 
-@pytest.mark.untraced
 def test_a_rule_is_replaced_under_cover(engine: EngineDriver) -> None:
     service(engine)
     assert engine.step(tags({"v*": {}})) == [f'POST {RULES} {{"name": "v*"}}']

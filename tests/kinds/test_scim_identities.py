@@ -53,7 +53,6 @@ def test_a_missing_one_is_a_problem_that_says_who_creates_it(linked: EngineDrive
     assert linked.changes(wanted({"00u9": {}})) == []
 
 
-@pytest.mark.sandbox_traced
 def test_a_uid_that_was_taken_meanwhile_is_told_in_the_services_words(linked: EngineDriver) -> None:
     plan = linked.plan(wanted({"new": {"renamed_from": "00u7"}, "gone": {"renamed_from": "00U2"}}))
     with rewriting(linked) as state:
@@ -66,7 +65,6 @@ def test_a_uid_that_was_taken_meanwhile_is_told_in_the_services_words(linked: En
     ]
 
 
-@pytest.mark.sandbox_traced
 def test_a_blank_uid_is_refused(linked: EngineDriver) -> None:
     with pytest.raises(Refused, match="Extern uid can't be blank"):
         linked.client.send(Request("PATCH", f"{URL}/00u7", {"extern_uid": " "}))

@@ -92,7 +92,6 @@ def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> N
     assert engine.step(wanted({"nightly": None})) == []
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("old", ["old", ["older", "old"]], ids=str)
 def test_one_s_own_token_is_renamed_in_place(engine: EngineDriver, old: object) -> None:
     put(engine, token("old", id=7))
@@ -200,7 +199,6 @@ def test_a_description_must_not_be_blank() -> None:
     assert TOKENS.name_error("nightly") is None
 
 
-@pytest.mark.untraced
 def test_more_than_a_page_of_tokens_is_read_page_by_page(engine: EngineDriver) -> None:
     put(engine, *(token(f"t{number:03}", id=number) for number in range(1, 103)))
     value = wanted({f"t{number:03}": {} for number in range(1, 102)}, prune=True)

@@ -272,7 +272,6 @@ spec:
 """
 
 
-@pytest.mark.untraced
 def test_what_is_left_alone_is_read_and_stays_under_prune_and_counts_as_live(cli_runner: CliRunner) -> None:
     cli_runner.service(protected_branches=[{"name": "release"}], milestones=[{"title": "old"}, {"title": "new"}])
     own = "[{protected_branches: [release], milestones: [old, '1.0']}]"
@@ -311,7 +310,6 @@ def test_what_is_left_alone_is_read_and_stays_under_prune_and_counts_as_live(cli
     ]
 
 
-@pytest.mark.untraced
 def test_accept_and_export_write_nothing_of_what_is_left_alone(cli_runner: CliRunner) -> None:
     scope = {"project_allowlist": [101], "inbound_enabled": True}
     titles = ({"title": title} for title in ("1.0", "old", "new"))
@@ -352,7 +350,6 @@ spec: {protected_branches: {"{default_branch}": {allowed_to_push: []}}}
 """
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("name", "changes"),
     [

@@ -19,7 +19,7 @@ MARKER = "<!-- reconciler issue: drift -->"
 IN_ORDER = "**In order since TIME: nothing differs from the manifests, and there are no problems.**"
 
 
-@pytest.fixture(autouse=True, params=["spec", pytest.param("deployed", marks=pytest.mark.untraced)])
+@pytest.fixture(autouse=True, params=["spec", "deployed"])
 def _drifted(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """A project in which a milestone is missing; teams, and who is in them."""
     for name in ("CI_PROJECT_ID", "CI_JOB_URL", "RECONCILER_NOTE_TOKEN"):
@@ -220,7 +220,6 @@ def test_a_shard_that_is_in_order_does_not_close_the_issue_about_all(cli_runner:
     assert run(cli_runner) == "Issue drift unchanged: acme/web#1\n"
 
 
-@pytest.mark.untraced
 def test_settings_of_issues_are_checked(cli_runner: CliRunner) -> None:
     cli_runner.write("reconciler.yaml", "issue: {assignes: {}}\n")
     assert "reconciler.yaml:1:9: unknown key `assignes`; did you mean `assignees`?" in cli_runner("plan").err

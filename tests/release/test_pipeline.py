@@ -163,7 +163,6 @@ def test_each_job_ends_with_its_first_failure(checkout: Checkout, form: Form) ->
     assert (checkout.folder / "notes.md").read_text() == "### Added\n\n- It.\n"
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("tag", "changes", "said"),
     [

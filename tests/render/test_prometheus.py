@@ -198,7 +198,6 @@ def test_the_group_is_the_beginning_of_the_path(target: Target, group: str) -> N
     assert series["reconciler_plan_targets", (("level", str(target.level)), ("group", group))] == 1
 
 
-@pytest.mark.untraced
 @patiently
 @given(st.text(min_size=1))
 @example('a"b\\c\nd\x1b\ud800\u2028')

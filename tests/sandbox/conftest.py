@@ -1,29 +1,26 @@
 """Fixtures of the sandbox's own tests."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Iterator
 
 import pytest
 
-from reconciler.sandbox import Sandbox
+from reconciler.sandbox import running
+from tests.sandbox_routes import ROUTES
 
 from .sandbox_client import SandboxClient
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Trace the sandbox of these tests."""
-    item.add_marker("sandbox_traced")
-
-
 @pytest.fixture(scope="session")
-def client_of() -> Iterator[Callable[[Sandbox], SandboxClient]]:
-    """A client of each sandbox of this process."""
-    with ExitStack() as stack:
-        yield cache(lambda sandbox: stack.enter_context(SandboxClient(sandbox)))
+def sandbox_client() -> Iterator[SandboxClient]:
+    """A client, and the sandbox of this process."""
+    with running({}, routes=ROUTES) as sandbox, SandboxClient(sandbox) as sandbox_client:
+        yield sandbox_client
 
 
 @pytest.fixture
-def service(sandbox: Sandbox, client_of: Callable[[Sandbox], SandboxClient]) -> SandboxClient:
+def service(sandbox_client: SandboxClient) -> SandboxClient:
     """An empty service without latency and without a rate limit."""
-    return client_of(sandbox).given({})
+    sandbox_client.sandbox.set_latency(0)
+    sandbox_client.sandbox.set_workers(None)
+    sandbox_client.sandbox.set_rate_limit(None)
+    return sandbox_client.given({})

@@ -206,7 +206,6 @@ def test_a_fault_applies_to_the_nth_the_first_few_or_some_requests(
         assert statuses(service, *["GET /user"] * 6) == expected
 
 
-@pytest.mark.untraced
 def test_chance_does_not_depend_on_the_order_of_requests(service: SandboxClient) -> None:
     lines = [f"GET /projects/{number}" for number in range(100, 120)]
     struck(service, "status=500,probability=0.5,seed=3")

@@ -76,7 +76,6 @@ def test_a_group_arrives_at_once(acme: SandboxClient, dialect: str) -> None:
     assert acme.ask("GET /groups/open%2Fcopy/projects?include_subgroups=true")[1] == []
 
 
-@pytest.mark.parametrize("dialect", ["spec", "deployed"])
 def test_a_group_arrives_in_parts(acme: SandboxClient, dialect: str) -> None:
     content = archive(acme)
     settings(acme, group_imports={"looks": 3})

@@ -161,7 +161,6 @@ def test_a_milestone_expires_after_its_day(service: SandboxClient) -> None:
     assert [each["expired"] for each in service.ask(f"GET {ALL}")[1]] == [True, False]
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("dialect", "line", "sent", "body"),
     [

@@ -264,7 +264,6 @@ def test_past_the_last_page_nothing_leads_back(service: SandboxClient) -> None:
     assert (headers["x-prev-page"], headers["x-next-page"], 'rel="prev"' in headers["link"]) == ("", "", False)
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     "path",
     [

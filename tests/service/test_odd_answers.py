@@ -372,10 +372,7 @@ def test_an_answer_that_nobody_asked_for_is_never_taken_as_the_next_one(
     assert server.answers == []
 
 
-@pytest.mark.parametrize(
-    "way",
-    ["a tunnel", "SOCKS", *(pytest.param(way, marks=pytest.mark.untraced) for way in ("direct", "forwarded"))],
-)
+@pytest.mark.parametrize("way", [way for way in WAYS if "TLS" not in way])
 def test_an_odd_answer_is_lost_where_it_is_uncertain_and_never_answers_the_next_request(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -380,7 +380,6 @@ def test_anything_is_a_pause_or_none(text: str) -> None:
     assert pause is None or 0 <= pause <= LONGEST_PAUSE
 
 
-@pytest.mark.untraced
 @patiently
 @given(st.integers(0, 10**30))
 def test_seconds_are_seconds_up_to_a_year(seconds: int) -> None:

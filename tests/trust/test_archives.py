@@ -277,7 +277,6 @@ def test_a_group_that_cannot_be_read_may_be_there_all_the_same(
     assert len(engine.writes()) == 1
 
 
-@pytest.mark.untraced
 def test_an_archive_of_any_size_takes_no_memory() -> None:
     with FILE.open("wb") as file:
         file.truncate(64 * 2**20)

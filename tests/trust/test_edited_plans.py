@@ -227,7 +227,6 @@ def test_settings_that_are_planned_again_cannot_do_what_an_edited_plan_does_not_
     assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, edit) == ["PUT groups/acme", MORE]
 
 
-@pytest.mark.untraced
 def test_a_token_that_is_refused_while_a_plan_is_checked_ends_the_run(sandbox: Sandbox) -> None:
     with EngineDriver(sandbox, a_small_service("spec")) as engine:
         plan = engine.plan(section("job_token_scope", {"groups": ["acme/tools"]}), section("milestones", {"a": {}}))
