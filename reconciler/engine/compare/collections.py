@@ -186,7 +186,8 @@ def plan_matches(
     covers = _covers(at.part, matches)
     if covers:
         matches = matches.less(covers.values())
-    matches = replace(matches, pairs=names_freed_first(matches.pairs, at.part.identity))
+    if any(pair.former is not None for pair in matches.pairs):
+        matches = replace(matches, pairs=names_freed_first(matches.pairs, at.part.identity))
     wanting = {at.part.identity(name) for name in (*matches.missing, *matches.conflicts)}
     matches = _at_limit(at, matches, len(live))
     kept_names = {_loosely(record.names[0]): record.names[0] for record in matches.unmatched}
@@ -337,8 +338,8 @@ def _loosely(name: Key) -> str:
 def _plan_pairs(at: DeclaredPart[Collection], pairs: Sequence[Pair]) -> list[Step]:
     """Plan the wanted objects that exist; none gets a name that another one keeps, since that cannot be renamed."""
     planned = [(pair, _plan_pair(at, pair)) for pair in pairs]
-    renamed = {at.part.identity(pair.name): pair for pair in pairs if pair.former is not None}
     kept = [pair for pair, steps in planned if pair.former and not any(isinstance(step, Update) for step in steps)]
+    renamed = {at.part.identity(pair.name): pair for pair in pairs if pair.former is not None} if kept else {}
     kept_names, refused = {pair.name for pair in kept}, dict[Key, Finding]()
     for pair in kept:
         follower = renamed.get(at.part.identity(pair.former or ""))

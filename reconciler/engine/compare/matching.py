@@ -255,8 +255,6 @@ def names_freed_first(pairs: Iterable[Pair], canonical: Callable[[Key], Key]) ->
     """
     pairs = tuple(pairs)
     renamed = {canonical(pair.former): pair for pair in pairs if pair.former is not None}
-    if not renamed:
-        return pairs
     ordered: dict[Key, Pair] = {}
     for pair in pairs:
         waiting: dict[Key, Pair] = {}
