@@ -98,7 +98,7 @@ def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
         PlanRefused: the shards were planned from different commits.
     """
     shards = {file: part.inventory for file, part in parts.items() if part.inventory is not None}
-    # without the inventory of one shard, nobody knows whether its objects are absent or were never looked for
+    # without the inventory of one shard, its objects may be absent, or were never looked for
     if len(shards) < len(parts):
         return None
     _refuse_unless_alike("commits", shards, lambda basis: basis.commit)
@@ -116,7 +116,7 @@ def _merged_inventory(parts: Mapping[str, RunDocument]) -> Basis | None:
 
 
 def _seen_by_all(lists: Sequence[Inventory]) -> Inventory:
-    """Return the inventory lines that all shards read alike: of two different lines, nobody knows the newer."""
+    """Return the inventory lines that all shards read alike: two different lines do not show which one is newer."""
     first = lists[0]
     return replace(
         first,

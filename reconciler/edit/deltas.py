@@ -19,7 +19,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Create, Delete, Finding, Update
 from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import TargetPlan
-from reconciler.model.renames import circles, former_names
+from reconciler.model.renames import exchanged_names
 from reconciler.model.resource import LiveRecord, Objects, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Target
@@ -222,7 +222,7 @@ class _Drift:
         declarable_ = declarable(record)
         for path in field_names:
             steps = (*(() if item_name is None else (item_name,)), *path.split(".", 1))
-            # nobody knows the live value, so that the declared value stays
+            # the live value is not shown, so the declared value stays
             if path.partition(".")[0] in record.unshown:
                 continue
             if path in declarable_:
@@ -265,7 +265,7 @@ class _Drift:
                 entries.setdefault(self._canonical(part, entry), []).append(entry)
             unique = part.unique_name_of(live_objects) if part.relations.refers else {}
             declared: Any = self.section.wanted.get(part.name, {})
-            exchanged = frozenset(name for circle in circles(former_names(declared, part.identity)) for name in circle)
+            exchanged = exchanged_names(declared, part.identity)
             self.named[part.name] = _Names(objects, entries, unique, exchanged)
         return self.named[part.name]
 

@@ -137,7 +137,7 @@ class _Excepting:
         return (target, steps[0]) in self.drift.planned
 
     def _is_meant(self, finding: Finding, broken: Iterable[tuple[Target, Steps]]) -> bool:
-        """Whether a difference is to be accepted; if only broken locks are: whether a value there broke one.
+        """Return whether to accept a difference: any difference, or only that of a value that breaks a lock.
 
         An entry of a list has no steps of its own: if it is removed, a new difference appears.
         """

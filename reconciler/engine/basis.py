@@ -25,7 +25,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.item import Finding, Keep, object_of
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.renames import circles, former_names
+from reconciler.model.renames import exchanged_names
 from reconciler.model.resource import LiveRecord, Objects
 from reconciler.model.state import NOTHING_RECORDED, DesiredTarget, Section
 from reconciler.model.targets import Address, Key
@@ -157,7 +157,7 @@ def _live_ids(
         for name in record.names:
             ids.setdefault(part.identity(name), set()).add(number)
     names = {part.identity(name) for name, resource in declared_items.items() if resource is not None}
-    in_circles = {name for circle in circles(former_names(declared_items, part.identity)) for name in circle}
+    in_circles = exchanged_names(declared_items, part.identity)
     for name, resource in declared_items.items():
         if part.identity(name) in in_circles:
             yield name, frozenset(own.keys() & {exchanged.get(part.identity(name))})

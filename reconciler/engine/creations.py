@@ -298,7 +298,7 @@ def _namespace(
         case ExistingTarget() as existing_parent, _:
             return _in_existing(target, existing_parent)
         case _, ToCreate(creation=above, namespace=namespace):
-            # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
+            # An archive brings its own visibility, which is unknown until it arrives: private never shows too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Obstacle():
             return Obstacle(target.address, f"{parent} cannot be created")

@@ -101,7 +101,7 @@ def decode(target: Target, answer: Json) -> LiveRecord:
     """Read the record, whose events are flat booleans (spec section 2) or an object shown only at `custom`.
 
     A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter. If
-    it shows no event at all (the answers of spec section 4.17, word for word), nobody knows which are on.
+    it shows no event at all (the answers of spec section 4.17, word for word), it is unknown which are on.
     """
     events = answer.get("events", answer)
     events = {name: events[name] for name in EVENT_NAMES if name in events} if isinstance(events, dict) else {}

@@ -323,7 +323,7 @@ class Projection:
             part, listed = collection_at(place, self.kinds), self._listed.get(place, {})
             if part is not None and name is not None and not isinstance(change, Delete):
                 ids = [number for number, names in listed.items() if part.identity(name) in names]
-                # of several objects of one name, nobody knows which is ours
+                # several objects of one name do not show which one is ours
                 if len(ids) == 1:
                     yield (*place, ids[0]), name
 

@@ -36,3 +36,8 @@ def circles(former_by_name: Mapping[Name, Name]) -> Iterator[tuple[Name, ...]]:
             name = former_by_name[name]
         if name in passed and former_by_name[name] != name:
             yield tuple(passed[passed.index(name) :])
+
+
+def exchanged_names(resources: Mapping[Key, Resource | None], canonical: Callable[[Key], Key]) -> frozenset[Key]:
+    """Return the canonical names of the wanted objects that are in a circle."""
+    return frozenset(name for circle in circles(former_names(resources, canonical)) for name in circle)

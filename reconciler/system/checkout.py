@@ -41,7 +41,7 @@ def tracked(files: Sequence[Path]) -> list[Path]:
     """Return the paths that git tracks, or that are below a tracked link or submodule.
 
     Raises:
-        ConfigurationError: git fails, so that nobody knows.
+        ConfigurationError: git fails.
     """
     top = repository(Path())
     if top is None or not files:

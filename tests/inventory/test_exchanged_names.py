@@ -193,7 +193,7 @@ def test_a_name_that_its_object_keeps_is_given_to_no_other(user: Checkout) -> No
     started(user)
     user.change(lambda project: project["trigger_tokens"][1].update(owner="bob"))
     declared(user, TOKENS, "second")
-    kept = 'cannot get its name: the object that is called "b" keeps it, since it cannot be renamed'
+    kept = 'cannot get its name: the object that is called "b" keeps it, since this plan does not rename it'
     whose = "the trigger token belongs to another user, and only its owner or an administrator may rename it"
     lines = ["project acme/api", f'  ! trigger token "a": {whose}', f'  ! trigger token "b": {kept}']
     assert user.plan("--section trigger_tokens") == (3, lines)

@@ -38,7 +38,7 @@ from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import TargetPlan
 from reconciler.model.protocols import Json
-from reconciler.model.renames import circles, former_names
+from reconciler.model.renames import exchanged_names
 from reconciler.model.resource import Resource, Wanted
 from reconciler.model.state import Known, LivePart, LiveState, Lookup, PartAddress, Recorded, Section, Unreadable
 from reconciler.model.targets import Key
@@ -100,7 +100,7 @@ def as_declared(
 def _exchanged(part: Part, items: Mapping[Key, Resource | None], changes: Iterable[Change]) -> Mapping[Key, int]:
     """Return the IDs of the objects that exchange names, by identity of their new names: no name shows what is done."""
     assert isinstance(part, Collection)  # noqa: S101 - only collections have objects
-    names = {name for circle in circles(former_names(items, part.identity)) for name in circle}
+    names = exchanged_names(items, part.identity)
     updates = (change for change in changes if isinstance(change, Update) and change.address.part == part.name)
     ids = {part.identity(change.address.name or ""): change.read.id for change in updates}
     return {name: number for name, number in ids.items() if name in names and number is not None}

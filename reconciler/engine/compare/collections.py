@@ -25,7 +25,7 @@ NEAR_MISS = "{} already exists, and differs only in blanks, capitals or characte
 
 EXCHANGED = "exchanges its name with {}, and it is not certain which object is which: {}"
 
-NAME_KEPT = 'cannot get its name: the object that is called "{}" keeps it, since it cannot be renamed'
+NAME_KEPT = 'cannot get its name: the object that is called "{}" keeps it, since this plan does not rename it'
 
 UNRECORDED = "not all of them are live and recorded by an apply"
 
